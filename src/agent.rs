@@ -14,6 +14,7 @@ mod direct_calls;
 mod extensions;
 mod handler;
 mod http;
+mod long_results;
 mod names;
 mod notices;
 mod outbox;
@@ -75,8 +76,8 @@ pub struct Endpoint {
 /// The memory that pending requests take.
 pub type PendingBytes = Arc<AtomicUsize>;
 
-/// Key: the name of the view, whether tools are searched, how long names may be, and which servers are left out.
-type Catalogs = BTreeMap<(String, bool, usize, Vec<String>), Arc<Catalog>>;
+/// Key: the name of the view, whether tools are searched, how long names may be, which servers are left out, and the set.
+type Catalogs = BTreeMap<(String, bool, usize, Vec<String>, Option<String>), Arc<Catalog>>;
 
 /// The options of an agent, from the command line through the handshake to its session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
@@ -101,6 +102,10 @@ pub struct AgentOptions {
     #[arg(long, value_name = "SERVER")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    /// Offer only the tools of this set of config.toml
+    #[arg(long, value_name = "NAME")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     // An editor gives it to an agent if the editor itself asks the user about each call that is not read-only.
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,6 +157,8 @@ impl Endpoint {
         );
         let _gone = gone.clone().drop_guard();
         let handler = Arc::new(Handler::new(self.clone(), pending, options, gone));
+        handler.session.register();
+        let cut_off = handler.session.cut_off.clone();
         let (session, endpoint) = (handler.session.clone(), self.clone());
         let recording = tokio::spawn(async move {
             while let Some(RejectedCall { agent, tool, reason, error }) = rejected.recv().await {
@@ -162,9 +169,12 @@ impl Endpoint {
         match handler.clone().serve(lines).await {
             Ok(service) => {
                 direct.begin(handler, service.peer().clone());
-                match service.waiting().await {
-                    Ok(reason) => tracing::info!(?reason, "agent disconnected"),
-                    Err(error) => tracing::warn!(%error, "the session of an agent failed"),
+                tokio::select! {
+                    ended = service.waiting() => match ended {
+                        Ok(reason) => tracing::info!(?reason, "agent disconnected"),
+                        Err(error) => tracing::warn!(%error, "the session of an agent failed"),
+                    },
+                    () = cut_off.cancelled() => tracing::info!("the user disconnected an agent"),
                 }
             }
             Err(error) => tracing::info!(%error, "an agent disconnected before initialize"),
@@ -190,9 +200,10 @@ impl Endpoint {
     fn catalog(&self, agent: &AgentView) -> Arc<Catalog> {
         let snapshot = self.engine.now();
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (agent.view.agent.clone(), agent.search, agent.name_limit, agent.view.without().to_vec());
+        let (view, set) = (&agent.view, agent.view.set().map(str::to_owned));
+        let key = (view.agent.clone(), agent.search, agent.name_limit, view.without().to_vec(), set);
         let newest = catalogs.entry(key).or_default();
-        if !newest.is_of(&snapshot) {
+        if !newest.is_of(&snapshot, view) {
             *newest = Arc::new(Catalog::new(snapshot, newest, agent));
         }
         newest.clone()

@@ -4,6 +4,7 @@
 //! success, 1 for failure, 2 for wrong usage.
 
 mod adding;
+mod agents;
 mod answer;
 mod approvals;
 mod auth;
@@ -155,8 +156,18 @@ enum Command {
     Auth(auth::Arguments),
     /// List past tool calls, newest first
     Calls(calls::Arguments),
-    /// Show how long tool calls took and how many failed
+    /// Show how long tool calls took, how many failed, and what tools cost in tokens
     Metrics(metrics::Arguments),
+    /// Show which agents are connected and what they do, pause them or disconnect them
+    #[command(after_help = "Examples:
+  mcp-sidecar agents --watch
+  mcp-sidecar agents pause claude-code")]
+    Agents(agents::Arguments),
+    /// Limit running agents to a set of tools of config.toml
+    #[command(after_help = "Examples:
+  mcp-sidecar set review
+  mcp-sidecar set --none --agent claude-code")]
+    Set(agents::Set),
     /// List the questions that wait for your answer
     ///
     /// Editors and agents of the same workspace ask them. You can answer each one anywhere; the first answer counts.
@@ -352,6 +363,8 @@ impl Command {
             Self::Timeout(arguments) => manage::timeout(arguments, context),
             Self::Calls(arguments) => calls::run(arguments, context),
             Self::Metrics(arguments) => metrics::run(arguments, context),
+            Self::Agents(arguments) => agents::run(arguments, context),
+            Self::Set(arguments) => agents::set(arguments, context),
             Self::Approvals(arguments) => approvals::run(arguments, context),
             Self::Approve(arguments) => answer::approve(arguments, context),
             Self::Deny(arguments) => answer::deny(arguments, context),

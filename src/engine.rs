@@ -3,13 +3,16 @@
 //! An [`Engine`] is a handle. The work happens in the hub, in one actor per server, and in one task per call. Fronts
 //! watch its state (`loaded`, `snapshot`, `approvals`) and translate its answers.
 
+pub(crate) mod agents;
 pub(crate) mod answers;
 pub(crate) mod approvals;
 pub(crate) mod arguments;
 pub(crate) mod asking;
 mod auth;
+pub(crate) mod away;
 pub(crate) mod change;
 pub(crate) mod consent;
+pub(crate) mod costs;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod editors;
@@ -21,6 +24,7 @@ mod host;
 mod hub;
 pub(crate) mod inspect;
 mod keyring_consent;
+pub(crate) mod large_results;
 pub(crate) mod manage;
 mod memory;
 pub(crate) mod plan;
@@ -38,6 +42,7 @@ mod telemetry;
 mod trust;
 pub(crate) mod turns;
 pub(crate) mod upgrade;
+pub(crate) mod usage;
 mod vault;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,16 +61,19 @@ use crate::config::watch::Watcher;
 use crate::config::{Content, Definition, Loaded};
 use crate::model::{CallId, CallRecord, Error, LogLine, Requester, Result, ServerName};
 use crate::paths::Paths;
-use crate::policy::AgentAccess;
+use crate::policy::{AgentAccess, AgentAccessTable};
 use crate::secrets::Keyring;
 pub use crate::server::Action;
 use crate::server::Context;
 use crate::settings::{Settings, SettingsFile};
 use crate::store::{Health, Options, Store};
 use crate::text::Secret;
+use agents::Agents;
 use approvals::Approvals;
+use asking::AgentConnection;
 use editors::Editors;
 use hub::HubCommand;
+use large_results::LargeResults;
 use plan::Reload;
 use shared::{SettingsSources, StartMode};
 use snapshot::Snapshot;
@@ -111,6 +119,7 @@ struct Inner {
     approvals: Approvals,
     editors: Editors,
     denials: consent::RecentDenials,
+    absence: away::Absence,
     store: Store,
     once: consent::OnceTracker,
     trust_checker: Arc<TrustChecker>,
@@ -181,8 +190,36 @@ impl Engine {
     }
 
     /// What a requester can see, and the highest level its calls can have.
-    pub fn view(&self, requester: &Requester) -> &Arc<AgentAccess> {
-        self.0.shared.views.of(requester)
+    pub fn view(&self, requester: &Requester) -> Arc<AgentAccess> {
+        self.0.shared.views.borrow().of(requester).clone()
+    }
+
+    /// The same for one connection of an agent, which may be limited to a set of tools.
+    pub fn view_of(&self, requester: &Requester, connection: Option<&AgentConnection>) -> Arc<AgentAccess> {
+        let views = self.0.shared.views.borrow();
+        let view = views.of(requester);
+        let set = connection.and_then(|connection| connection.set.clone().or_else(|| self.agents().set_of(connection)));
+        set.map_or_else(|| view.clone(), |set| views.with_set(view, &set))
+    }
+
+    /// Sent when the settings change what agents see.
+    pub fn views(&self) -> watch::Receiver<Arc<AgentAccessTable>> {
+        self.0.shared.views.subscribe()
+    }
+
+    /// The number of running calls, sent whenever it changes.
+    pub fn running_calls(&self) -> watch::Receiver<usize> {
+        self.0.shared.calls.count()
+    }
+
+    /// The agents that are connected.
+    pub fn agents(&self) -> &Agents {
+        &self.0.shared.agents
+    }
+
+    /// The large results that agents got only in part.
+    pub fn large_results(&self) -> &LargeResults {
+        &self.0.shared.results
     }
 
     /// The workspace folders whose config files are in effect.

@@ -8,9 +8,10 @@ mod name;
 mod scope;
 mod status;
 mod time;
+pub mod tokens;
 mod tool;
 
-pub use call::{CallId, CallKind, CallRecord, CallResult, Given, Requester, RequesterKind, ToolCall};
+pub use call::{CallId, CallKind, CallRecord, CallResult, Given, Requester, RequesterKind, ResultSize, ToolCall};
 pub use error::{Error, Result, Violation};
 pub use hook_agent::HookAgent;
 pub use level::{Decision, Level};

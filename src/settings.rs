@@ -6,6 +6,7 @@
 mod agents;
 mod read;
 mod secret_commands;
+mod sets;
 mod table;
 mod units;
 mod write;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use crate::paths::Paths;
 pub use agents::{Agent, SECTION as AGENTS};
+pub use sets::SECTION as SETS;
 
 /// Every duration, limit and list that can be set, with its default. See `mcp-sidecar config --default`.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +37,8 @@ pub struct Settings {
     pub editor: Editor,
     /// By the name of the agent.
     pub agents: BTreeMap<String, Agent>,
+    /// Name → the globs of the tools in the set.
+    pub sets: BTreeMap<String, Vec<String>>,
     /// Name → the program that prints the secret, and its arguments.
     pub secret_commands: BTreeMap<String, Vec<String>>,
     stated: Stated,
@@ -180,7 +184,7 @@ pub struct Problem {
 /// What a setting means, for completion and hover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingInfo {
-    /// Empty at the top of the file; [`AGENTS`] for what can be set for each agent.
+    /// Empty at the top of the file; [`AGENTS`] for what can be set for each agent, [`SETS`] for each set.
     pub section: &'static str,
     pub key: &'static str,
     pub about: &'static str,
@@ -293,6 +297,7 @@ impl Default for Settings {
             telemetry: Telemetry { otlp_endpoint: String::new() },
             editor: Editor { hide_lenses: Vec::new(), own_files: Vec::new() },
             agents: BTreeMap::new(),
+            sets: BTreeMap::new(),
             secret_commands: BTreeMap::new(),
             stated: Stated::default(),
         }

@@ -5,6 +5,7 @@
 //! and an engine that notices that reads the decisions again. If the file cannot be written, decisions are kept in
 //! memory, [`Store::health`] reports it, and they are written as soon as possible. Session decisions are never written.
 
+mod agent_figures;
 mod calls;
 mod chain;
 mod database;
@@ -13,6 +14,7 @@ mod file;
 mod launch_facts;
 mod owner;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -23,11 +25,12 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use agent_figures::{AgentFigures, ToolCalls};
 pub use calls::{CallQuery, ToolMetrics};
 pub use chain::ChainReport;
 pub use decisions::Decisions;
 
-use crate::model::{CallRecord, Error, Result};
+use crate::model::{CallRecord, Error, Result, ServerName, Timestamp};
 use crate::paths::in_main_checkout;
 use crate::policy::grants::{self, Grant, GrantMatch, GrantQuery, GrantScope};
 use crate::policy::trust::{Fingerprint, TrustKey};
@@ -337,6 +340,16 @@ impl Store {
     /// Counts and percentiles of the calls of this workspace, by server and tool.
     pub async fn metrics(&self, server: Option<String>) -> Result<Vec<ToolMetrics>> {
         self.run(move |owner| owner.metrics(server.as_deref())).await.and_then(|rows| rows).map_err(read_error)
+    }
+
+    /// What agents did in this workspace since a time, by the name of the agent.
+    pub async fn agent_figures(&self, since: Timestamp) -> Result<BTreeMap<String, AgentFigures>> {
+        self.run(move |owner| owner.agent_figures(since)).await.and_then(|rows| rows).map_err(read_error)
+    }
+
+    /// How often each tool was called since a time.
+    pub async fn tool_calls(&self, since: Timestamp) -> Result<Vec<(ServerName, String, ToolCalls)>> {
+        self.run(move |owner| owner.tool_calls(since)).await.and_then(|rows| rows).map_err(read_error)
     }
 
     /// Saves a fact about a launch (by [`Fingerprint::launch`]): its MCP version, its tools.

@@ -27,6 +27,7 @@ use super::callers::CallerGuard;
 use super::catalog::Catalog;
 use super::extensions::passed_meta;
 use super::handler::{Handler, is_stateless};
+use super::long_results::{self, Place};
 use super::session::AgentView;
 use super::transport::over_budget;
 use super::{notices, response, search};
@@ -38,6 +39,7 @@ use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
 use crate::model::{CallId, CallKind, Decision, Error, Given, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
+use crate::server::heavy;
 
 /// The capacity of the queue of progress reports of one call.
 const PROGRESS_QUEUE: usize = 64;
@@ -198,6 +200,9 @@ impl Handler {
         let agent = self.agent_view(&context);
         let arguments = request.arguments.unwrap_or_default();
         match &*request.name {
+            long_results::READ if agent.view.result_limit.is_some() => {
+                Ok(long_results::page_result(self.next_page(&agent, &arguments)).into())
+            }
             search::FIND if agent.search => Ok(self.find(&agent, &arguments).await.into()),
             search::CALL if agent.search => match self.parse_call(&agent, arguments).await {
                 Ok((tool, arguments)) => self.follow(self.start(tool, arguments, &agent, &context), context).await,
@@ -231,6 +236,15 @@ impl Handler {
         // An agent that remembers the name may call before the server has started.
         let catalog = self.session.settled_catalog(agent).await;
         catalog.tool_names.get(name).cloned().ok_or(catalog)
+    }
+
+    /// The next page of a long result of this agent.
+    fn next_page(&self, agent: &AgentView, arguments: &Map<String, Value>) -> Result<String, String> {
+        let place = Place::of_arguments(arguments)?;
+        let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id);
+        let kept = kept.ok_or("no result with this id is kept; call the tool again that returned it")?;
+        let limit = agent.view.result_limit.unwrap_or(usize::MAX);
+        heavy(kept.get().len(), || long_results::page(&kept, &place, limit))
     }
 
     async fn find(&self, agent: &AgentView, arguments: &Map<String, Value>) -> CallToolResult {
@@ -383,7 +397,8 @@ impl Handler {
     ) -> Result<CallToolResult, McpError> {
         match outcome {
             Ok(outcome) => {
-                self.deliver(context, response::result(outcome), response::Shape::Typed, CallToolResult::default())
+                let raw = self.result_keeper(context).result(outcome);
+                self.deliver(context, raw, response::Shape::Typed, CallToolResult::default())
             }
             Err(error) => Ok(response::refusal(&error)),
         }

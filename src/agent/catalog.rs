@@ -10,8 +10,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use super::search::{self, Searched};
 use super::session::AgentView;
-use super::{names, search};
+use super::{long_results, names};
 use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
 use crate::model::{Level, PendingReason, ServerName, Status, ToolId};
@@ -37,7 +38,7 @@ pub struct Catalog {
     /// The URIs of resources and of templates.
     pub uris: BTreeMap<String, (ServerName, String)>,
     /// All tools, for an agent that searches them.
-    pub searched: Vec<Value>,
+    pub searched: Searched,
 }
 
 /// A complete list as raw JSON.
@@ -63,7 +64,11 @@ impl Catalog {
                 if !agent.view.shows(&offered.id) || !listed(&offered.ruling) {
                     continue;
                 }
-                let Some(fields) = shown_tool(&offered.tool.raw) else { continue };
+                let Some(mut fields) = shown_tool(&offered.tool.raw) else { continue };
+                if agent.view.result_limit.is_some() {
+                    // The structured part of a long result is left out, which its schema does not allow.
+                    fields.shift_remove("outputSchema");
+                }
                 let name = names::insert(
                     &mut catalog.tool_names,
                     agent.name_limit,
@@ -121,7 +126,10 @@ impl Catalog {
         };
         if agent.search {
             let servers: Vec<&str> = views.iter().map(|view| view.definition.name.as_str()).collect();
-            catalog.searched = std::mem::replace(&mut tools, search::tools(&servers));
+            catalog.searched = Searched::new(std::mem::replace(&mut tools, search::tools(&servers)));
+        }
+        if agent.view.result_limit.is_some() {
+            tools.push(long_results::tool());
         }
         catalog.tools = page("tools", tools, &before.tools);
         catalog.prompts = page("prompts", prompts, &before.prompts);
@@ -131,8 +139,8 @@ impl Catalog {
         catalog
     }
 
-    pub fn is_of(&self, snapshot: &Arc<Snapshot>) -> bool {
-        self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot))
+    pub fn is_of(&self, snapshot: &Arc<Snapshot>, view: &AgentAccess) -> bool {
+        self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot)) && self.view.is_of_same_settings(view)
     }
 
     /// The server and URI that a URI refers to: one that is listed, one qualified with a server's name, or one with a

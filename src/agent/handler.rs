@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, DiscoverResult, ErrorCode, ErrorData, ExtensionCapabilities, GetPromptRequestParams,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
     InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
@@ -26,6 +26,7 @@ use super::asker::{AskByRequest, ElicitationModes};
 use super::byte_budget::{ByteBudget, OverBudget, Reserved, memory_of_fields};
 use super::extensions::passed_meta;
 use super::http::raw_results;
+use super::long_results::{self, Place};
 use super::pending_responses::PendingResponses;
 use super::response::{self, Shape, first_page, unknown_uri};
 use super::session::{AgentView, Session};
@@ -63,7 +64,7 @@ impl Handler {
     /// `gone` is cancelled when the agent has disconnected.
     pub fn new(endpoint: Endpoint, pending: PendingResponses, options: AgentOptions, gone: CancellationToken) -> Self {
         Self {
-            session: Arc::new(Session::new(endpoint, options, gone)),
+            session: Arc::new(Session::new(endpoint, options, gone, CancellationToken::new())),
             delivery: Delivery::Text(pending),
             notifier: OnceLock::new(),
         }
@@ -78,7 +79,9 @@ impl Handler {
         workflow: String,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        let session = Arc::new(Session::new(endpoint, options, CancellationToken::new()));
+        // The transport of rmcp goes on, but no call of the session runs any more.
+        let gone = CancellationToken::new();
+        let session = Arc::new(Session::new(endpoint, options, gone.clone(), gone));
         let delivery = Delivery::Typed { calls, budget, workflow, _permit: permit };
         Self { session, delivery, notifier: OnceLock::new() }
     }
@@ -202,6 +205,17 @@ impl Handler {
         Err(error)
     }
 
+    /// A page of a long result, if the URI is that of one which this agent has got.
+    fn read_page(&self, agent: &AgentView, uri: &str) -> Option<Result<Arc<RawValue>, ErrorData>> {
+        let place = Place::of_uri(uri)?;
+        let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id)?;
+        let page = long_results::page(&kept, &place, agent.view.result_limit?);
+        Some(page.map_err(|text| ErrorData::invalid_params(text, None)).and_then(|page| {
+            let error = || ErrorData::internal_error("the page cannot be written", None);
+            long_results::page_contents(uri, &page).ok_or_else(error)
+        }))
+    }
+
     async fn record_unknown(&self, agent: &AgentView, kind: CallKind, name: &str, error: &ErrorData) {
         let reason = error.message.to_string();
         self.endpoint().engine.refuse_unknown(agent.requester.clone(), kind, name, reason).await;
@@ -240,6 +254,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
+        self.session.register();
         let mut result = self.negotiate_initialize(&request)?;
         let agent = self.session.agent_view(Some(request.client_info.name));
         result.instructions = self.instructions(&agent);
@@ -305,6 +320,11 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let agent = self.agent_view(&context);
+        if let Some(page) = self.read_page(&agent, &request.uri) {
+            return self
+                .deliver(&context, page?, Shape::Cacheable, ReadResourceResult::new(Vec::new()))
+                .map(Into::into);
+        }
         let (server, own) = self.find_uri(&agent, CallKind::Resource, &request.uri).await?;
         let read = async {
             let raw = self.endpoint().engine.read_resource(self.caller(&agent, &context), &server, &own).await?;
@@ -347,8 +367,8 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let agent = self.agent_view(subscription.request_context());
-        notices::listen(self.endpoint(), &self.session.connection(), &agent, &subscription).await;
+        let view = || self.agent_view(subscription.request_context());
+        notices::listen(self.endpoint(), &self.session.connection(), view, &subscription).await;
         Ok(())
     }
 

@@ -11,14 +11,18 @@ use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ResourceUpdated
 use rmcp::service::{Peer, SubscriptionContext};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 use super::Endpoint;
 use super::catalog::Catalog;
 use super::session::{AgentView, Session};
 use crate::engine::Notice;
+use crate::engine::agents::Connected;
 use crate::engine::asking::AgentConnection;
 use crate::engine::reads::Caller;
+use crate::engine::snapshot::Snapshot;
 use crate::model::{LogLine, LogSource, ServerName};
+use crate::policy::AgentAccessTable;
 
 /// Which lists have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +43,46 @@ impl ChangedLists {
     }
 }
 
+/// Everything that changes what an agent is offered: the servers, the settings, and the set of the agent.
+struct Offers {
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    views: watch::Receiver<Arc<AgentAccessTable>>,
+    agents: watch::Receiver<Connected>,
+}
+
+impl Offers {
+    fn new(endpoint: &Endpoint) -> Self {
+        let engine = &endpoint.engine;
+        Self { snapshots: engine.snapshot(), views: engine.views(), agents: engine.agents().subscribe() }
+    }
+
+    /// Waits for a change; `false` if there will be none. Safe to cancel.
+    async fn changed(&mut self) -> bool {
+        tokio::select! {
+            changed = self.snapshots.changed() => changed.is_ok(),
+            changed = self.views.changed() => changed.is_ok(),
+            changed = self.agents.changed() => changed.is_ok(),
+        }
+    }
+}
+
 /// Notifies an agent before 2026-07-28 until it disconnects.
 pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
     let endpoint = &session.endpoint;
-    let agent = session.agent_view(peer.peer_info().map(|agent| agent.client_info.name.clone()));
-    let mut snapshots = endpoint.engine.snapshot();
+    let view = || session.agent_view(peer.peer_info().map(|agent| agent.client_info.name.clone()));
+    let mut agent = view();
+    let mut offers = Offers::new(endpoint);
     let mut notices = endpoint.engine.notices();
     let mut known = endpoint.catalog(&agent);
     loop {
         // Notifications fail if the agent has disconnected.
         tokio::select! {
-            changed = snapshots.changed() => {
-                if changed.is_err() {
+            changed = offers.changed() => {
+                if !changed {
                     return;
                 }
-                snapshots.borrow_and_update();
                 endpoint.resubscribe();
+                agent = view();
                 let now = endpoint.catalog(&agent);
                 let changed = ChangedLists::between(&known, &now);
                 known = now;
@@ -91,19 +119,21 @@ pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
 pub async fn listen(
     endpoint: &Endpoint,
     connection: &AgentConnection,
-    agent: &AgentView,
+    view: impl Fn() -> AgentView,
     subscription: &SubscriptionContext,
 ) {
-    let mut snapshots = endpoint.engine.snapshot();
+    let mut agent = view();
+    let mut offers = Offers::new(endpoint);
     let mut notices = endpoint.engine.notices();
     let sink = subscription.sink();
-    let mut known = endpoint.catalog(agent);
+    let mut known = endpoint.catalog(&agent);
     let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
-    let found = uris.iter().filter_map(|uri| endpoint.catalog(agent).find_uri(uri));
+    let found = uris.iter().filter_map(|uri| endpoint.catalog(&agent).find_uri(uri));
     // The user may be asked about each. Meanwhile, the other notifications go on.
+    let requester = &agent.requester.clone();
     let mut asked: FuturesUnordered<_> = found
         .map(|(server, uri)| async move {
-            let (requester, connection) = (agent.requester.clone(), Some(connection.clone()));
+            let (requester, connection) = (requester.clone(), Some(connection.clone()));
             let caller = Caller { requester, connection, ..Caller::default() };
             let guard = endpoint.subscribe(caller, &server, &uri).await.ok()?;
             Some(((server, uri), guard))
@@ -115,13 +145,13 @@ pub async fn listen(
         tokio::select! {
             () = subscription.cancelled() => break,
             Some(subscribed) = asked.next() => guards.extend(subscribed),
-            changed = snapshots.changed() => {
-                if changed.is_err() {
+            changed = offers.changed() => {
+                if !changed {
                     break;
                 }
-                snapshots.borrow_and_update();
                 endpoint.resubscribe();
-                let now = endpoint.catalog(agent);
+                agent = view();
+                let now = endpoint.catalog(&agent);
                 let changed = ChangedLists::between(&known, &now);
                 known = now;
                 if changed.tools {
@@ -136,7 +166,7 @@ pub async fn listen(
             }
             notice = notices.recv() => match notice {
                 Ok(Notice::ResourceUpdated { server, uri }) if guards.contains_key(&(server.clone(), uri.clone())) => {
-                    let uri = endpoint.catalog(agent).shown_uri(&server, &uri);
+                    let uri = endpoint.catalog(&agent).shown_uri(&server, &uri);
                     sink.notify_resource_updated(uri).await.ok();
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => {}

@@ -125,10 +125,10 @@ pub fn with_note(raw: Arc<RawValue>, note: &str) -> Arc<RawValue> {
 }
 
 /// The result of a call for a model, with a note if the user changed its arguments.
-pub fn result(outcome: Outcome) -> Arc<RawValue> {
+pub fn result(outcome: &Outcome) -> Arc<RawValue> {
     let raw = match &outcome.edited {
-        Some(edited) => with_note(outcome.result.raw, &format!("{EDITED} {edited}")),
-        None => outcome.result.raw,
+        Some(edited) => with_note(outcome.result.raw.clone(), &format!("{EDITED} {edited}")),
+        None => outcome.result.raw.clone(),
     };
     with_visible_titles(raw)
 }

@@ -2,10 +2,15 @@
 //!
 //! A search finds the tools that would have been listed, and calls by name go through the gate like all calls.
 
+mod index;
+
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value, json};
 
 use crate::config::shape::did_you_mean;
 use crate::text::one_line;
+use index::{Index, words};
 
 pub const FIND: &str = "find_tools";
 pub const CALL: &str = "call_tool";
@@ -49,8 +54,35 @@ pub fn tools(servers: &[&str]) -> Vec<Value> {
     ]
 }
 
+/// All tools that can be found.
+#[derive(Default)]
+pub struct Searched {
+    tools: Vec<Value>,
+    /// Made for the first search.
+    index: OnceLock<Index>,
+}
+
+impl Searched {
+    pub fn new(tools: Vec<Value>) -> Self {
+        Self { tools, index: OnceLock::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The tools that match, best first. An empty query finds all of them.
+    fn ranked(&self, query: &str) -> Vec<&Value> {
+        if words(query).is_empty() {
+            return self.tools.iter().collect();
+        }
+        let index = self.index.get_or_init(|| Index::new(&self.tools));
+        index.ranked(query).into_iter().filter_map(|place| self.tools.get(place)).collect()
+    }
+}
+
 /// The result of `find_tools`, or an error message.
-pub fn find(tools: &[Value], arguments: &Map<String, Value>) -> Result<Value, String> {
+pub fn find(searched: &Searched, arguments: &Map<String, Value>) -> Result<Value, String> {
     let query = match arguments.get("query") {
         None | Some(Value::Null) => "",
         Some(Value::String(query)) => query,
@@ -63,15 +95,11 @@ pub fn find(tools: &[Value], arguments: &Map<String, Value>) -> Result<Value, St
             _ => return Err(format!("`limit` must be a whole number from 1 to {MAX_LIMIT}")),
         },
     };
-    let words = words(query);
-    let mut found: Vec<(usize, &Value)> = tools.iter().map(|tool| (score(tool, &words), tool)).collect();
-    found.retain(|(score, _)| *score > 0 || words.is_empty());
-    // The sort is stable: tools with the same score keep their order.
-    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let found = searched.ranked(query);
     let total = found.len();
     let mut returned: Vec<Value> = Vec::new();
     let mut bytes = 0;
-    for (_, tool) in found.into_iter().take(limit) {
+    for tool in found.into_iter().take(limit) {
         let tool = shortened(tool);
         bytes += tool.to_string().len();
         if bytes > MAX_BYTES && !returned.is_empty() {
@@ -135,47 +163,6 @@ fn similar_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     near
 }
 
-/// How well a tool matches: its name counts most, then its title and description, then its parameters. A tool that
-/// matches all words scores higher than one that matches some of them well.
-fn score(tool: &Value, wanted: &[String]) -> usize {
-    let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_lowercase();
-    let name = text("name");
-    let described = format!("{} {}", text("title"), text("description"));
-    let parameters = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
-    let parameters: Vec<String> = parameters.into_iter().flatten().flat_map(|(key, _)| words(key)).collect();
-    let (name_words, description_words) = (words(&name), words(&described));
-    let mut sum = 0;
-    let mut matching = 0;
-    for word in wanted {
-        let points = [
-            (name_words.contains(word), 20),
-            (name.contains(word.as_str()), 10),
-            (description_words.contains(word), 6),
-            (described.contains(word.as_str()), 3),
-            (parameters.contains(word), 2),
-        ];
-        let best = points.into_iter().find(|(matches, _)| *matches).map_or(0, |(_, points)| points);
-        matching += usize::from(best > 0);
-        sum += best;
-    }
-    sum * matching
-}
-
-/// Letters and digits in lower case; `readFile`, `read_file` and `read file` are the same words.
-fn words(text: &str) -> Vec<String> {
-    let mut spread = String::with_capacity(text.len());
-    let mut before_lower = false;
-    for c in text.chars() {
-        if c.is_uppercase() && before_lower {
-            spread.push(' ');
-        }
-        before_lower = c.is_lowercase();
-        spread.extend(c.to_lowercase());
-    }
-    let words = spread.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
-}
-
 /// The fields that a model needs to call a tool.
 fn shortened(tool: &Value) -> Value {
     let keys = ["name", "title", "description", "inputSchema", "annotations"];
@@ -185,6 +172,7 @@ fn shortened(tool: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::costs::SEARCH_TOKENS;
 
     fn tool(name: &str, description: &str) -> Value {
         json!({ "name": name, "description": description, "inputSchema": { "type": "object", "properties": { "path": {} } } })
@@ -199,7 +187,7 @@ mod tests {
         ];
         let mut arguments = json!({ "query": query });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let answer = find(&tools, arguments.as_object().unwrap()).unwrap();
+        let answer = find(&Searched::new(tools.into()), arguments.as_object().unwrap()).unwrap();
         let names = answer["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         names.chain(answer.get("more").map(|more| format!("{more} more"))).collect()
     }
@@ -209,7 +197,7 @@ mod tests {
         assert_eq!(found("read file", json!({}))[0], "fs__read_file");
         assert_eq!(found("write a file", json!({ "limit": 1 }))[0], "fs__writeFile");
         assert_eq!(found("history", json!({})), ["git__log"]);
-        assert_eq!(found("nothing of the kind", json!({}))[..], ["fs__read_file", "git__log"], "`of` is a word");
+        assert_eq!(found("nothing of the kind", json!({})).len(), 2, "`of` is a word");
         assert_eq!(found("xyzzy", json!({})), [""; 0]);
     }
 
@@ -219,18 +207,25 @@ mod tests {
         assert_eq!(found("", json!({ "limit": 2 })), ["fs__read_file", "fs__writeFile", "2 more"]);
         let large = "x".repeat(MAX_BYTES);
         let tools = [tool("a__a", &large), tool("a__b", &large)];
-        let answer = find(&tools, &Map::new()).unwrap();
+        let answer = find(&Searched::new(tools.into()), &Map::new()).unwrap();
         assert_eq!((answer["tools"].as_array().unwrap().len(), &answer["more"]), (1, &json!(1)));
     }
 
     #[test]
     fn invalid_arguments_are_reported() {
         for (arguments, word) in [(json!({ "query": 3 }), "query"), (json!({ "query": "", "limit": 0 }), "limit")] {
-            assert!(find(&[], arguments.as_object().unwrap()).unwrap_err().contains(word));
+            assert!(find(&Searched::default(), arguments.as_object().unwrap()).unwrap_err().contains(word));
         }
         assert!(parse_call(Map::new()).unwrap_err().contains("find_tools"));
         let odd = json!({ "name": "a", "arguments": [] });
         assert!(parse_call(odd.as_object().unwrap().clone()).is_err());
+    }
+
+    #[test]
+    fn the_engine_knows_what_the_two_tools_cost() {
+        let bytes: usize = tools(&[]).iter().map(|tool| shortened(tool).to_string().len()).sum();
+        let estimated = crate::model::tokens::of_bytes(bytes);
+        assert!(SEARCH_TOKENS.abs_diff(estimated) < 40, "{estimated}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::LoggingLevel;
@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::catalog::{Catalog, is_starting};
 use super::subscriptions::SubscriptionGuard;
 use super::{AgentOptions, Endpoint, names};
+use crate::engine::agents::{AgentGuard, ConnectedAgent};
 use crate::engine::asking::AgentConnection;
 use crate::engine::reads::Caller;
-use crate::model::{CallId, Requester, RequesterKind, Result, ServerName};
+use crate::model::{CallId, Requester, RequesterKind, Result, ServerName, Timestamp};
 use crate::policy::AgentAccess;
 use crate::text::one_line;
 
@@ -33,6 +34,10 @@ pub struct Session {
     /// Cancelled when the agent has disconnected. Its calls end at once, because nobody waits for them.
     pub gone: CancellationToken,
     options: AgentOptions,
+    /// Cancelled when the user disconnects the agent.
+    pub cut_off: CancellationToken,
+    /// Set while the agent is listed among the connected ones.
+    registered: OnceLock<AgentGuard>,
     log_level: Mutex<Option<LoggingLevel>>,
     subscriptions: Mutex<BTreeMap<(ServerName, String), SubscriptionGuard>>,
 }
@@ -49,14 +54,43 @@ pub struct AgentView {
 }
 
 impl Session {
-    pub fn new(endpoint: Endpoint, options: AgentOptions, gone: CancellationToken) -> Self {
+    pub fn new(endpoint: Endpoint, options: AgentOptions, gone: CancellationToken, cut_off: CancellationToken) -> Self {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let (log_level, subscriptions) = Default::default();
-        Self { endpoint, number, workflow: new_workflow(), gone, options, log_level, subscriptions }
+        let (registered, log_level, subscriptions) = Default::default();
+        Self {
+            endpoint,
+            number,
+            workflow: new_workflow(),
+            gone,
+            options,
+            cut_off,
+            registered,
+            log_level,
+            subscriptions,
+        }
+    }
+
+    /// Lists the agent among the connected ones. A session for a single request is not listed.
+    pub fn register(&self) {
+        let agent = ConnectedAgent {
+            name: self.options.label.clone().unwrap_or_default(),
+            folder: self.options.folder.clone(),
+            since: Timestamp::now(),
+            set: self.set(),
+            is_paused: false,
+            cut_off: self.cut_off.clone(),
+        };
+        self.registered.get_or_init(|| self.endpoint.engine.agents().join(self.number, agent));
+    }
+
+    fn set(&self) -> Option<Arc<str>> {
+        self.options.set.as_deref().map(Arc::from)
     }
 
     pub fn connection(&self) -> AgentConnection {
-        AgentConnection { number: self.number, gone: self.gone.clone() }
+        // The set of an agent that is listed can be switched.
+        let set = if self.registered.get().is_some() { None } else { self.set() };
+        AgentConnection { number: self.number, set, gone: self.gone.clone() }
     }
 
     /// Whether the agent runs in an editor that asks the user itself before each call that is not read-only.
@@ -68,8 +102,12 @@ impl Session {
     pub fn agent_view(&self, own_name: Option<String>) -> AgentView {
         let name_limit = names::limit(own_name.as_deref());
         let name = one_line(&self.options.label.clone().or(own_name).unwrap_or_default(), 80);
+        if let Some(registered) = self.registered.get().filter(|_| !name.is_empty()) {
+            registered.named(&name);
+        }
         let requester = Requester { kind: RequesterKind::Agent, name };
-        let view = AgentAccess::excluding(self.endpoint.engine.view(&requester), &self.options.without);
+        let view = self.endpoint.engine.view_of(&requester, Some(&self.connection()));
+        let view = AgentAccess::excluding(&view, &self.options.without);
         AgentView { search: self.options.search || view.search, requester, view, name_limit }
     }
 

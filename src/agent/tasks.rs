@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{QUESTION, RunningCall, send_progress};
 use super::handler::{Handler, is_stateless};
+use super::long_results::ResultKeeper;
 use super::response::{self, Shape};
 use super::session::AgentView;
 use super::transport::over_budget;
@@ -238,7 +239,8 @@ impl Handler {
                 self.deliver(&context, Arc::from(raw), Shape::Plain, CallToolResult::default()).map(Into::into)
             }
         };
-        tokio::spawn(run(task, running, context, self.session.gone.clone()));
+        let keeper = self.result_keeper(&context);
+        tokio::spawn(run(task, running, context, self.session.gone.clone(), keeper));
         answer
     }
 
@@ -330,7 +332,13 @@ impl Handler {
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Follows the call of a task until it ends, is cancelled, or its agent disconnects.
-async fn run(task: Arc<Task>, mut running: RunningCall, context: RequestContext<RoleServer>, gone: CancellationToken) {
+async fn run(
+    task: Arc<Task>,
+    mut running: RunningCall,
+    context: RequestContext<RoleServer>,
+    gone: CancellationToken,
+    keeper: ResultKeeper,
+) {
     let token = context.meta.get_progress_token();
     loop {
         tokio::select! {
@@ -341,7 +349,7 @@ async fn run(task: Arc<Task>, mut running: RunningCall, context: RequestContext<
                 send_progress(&context, token.clone(), progress).await;
             }
             outcome = &mut running.work => {
-                let (raw, is_error) = result_of(outcome);
+                let (raw, is_error) = result_of(outcome, &keeper);
                 task.state.send_replace(State::Done { raw, is_error });
                 return;
             }
@@ -358,11 +366,11 @@ async fn run(task: Arc<Task>, mut running: RunningCall, context: RequestContext<
     task.state.send_replace(State::Cancelled);
 }
 
-fn result_of(outcome: Result<Outcome>) -> (Arc<RawValue>, bool) {
+fn result_of(outcome: Result<Outcome>, keeper: &ResultKeeper) -> (Arc<RawValue>, bool) {
     match outcome {
         Ok(outcome) => {
             let is_error = outcome.result.is_error;
-            (response::result(outcome), is_error)
+            (keeper.result(outcome), is_error)
         }
         Err(error) => {
             let refusal = to_raw_value(&response::refusal(&error)).unwrap_or_else(|_| RawValue::NULL.to_owned());

@@ -7,7 +7,7 @@ use super::engine_client::{self, Autostart};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
 use super::{Status, format_time, print, print_json};
-use crate::model::{Requester, ServerName, Timestamp};
+use crate::model::{Requester, ServerName, Timestamp, tokens};
 use crate::protocol::commands::{Calls, CallsVerify};
 use crate::protocol::types::Call;
 use crate::text::{one_line, visible};
@@ -125,7 +125,7 @@ fn outcome(call: &Call) -> Cell {
 }
 
 fn table(calls: &[Call]) -> Table {
-    let mut table = Table::new(&["TIME", "TOOL", "BY", "DECISION", "TOOK", "OUTCOME"]);
+    let mut table = Table::new(&["TIME", "TOOL", "BY", "DECISION", "TOOK", "TOKENS", "OUTCOME"]);
     for call in calls {
         table.row(vec![
             Cell::new(Color::Dim, format_time(call.time)),
@@ -133,6 +133,7 @@ fn table(calls: &[Call]) -> Table {
             Cell::plain(name_of(&call.requester)),
             Cell::plain(one_line(&call.decision, 400)),
             Cell::plain(duration(call)).right(),
+            Cell::new(Color::Dim, call.result_tokens.map(|tokens| tokens.to_string()).unwrap_or_default()).right(),
             outcome(call),
         ]);
     }
@@ -154,6 +155,9 @@ fn full(call: &Call, style: Style) -> String {
     field("decision", format!("{} ({})", one_line(&call.decision, 400), one_line(&call.decided_by, 400)));
     let outcome = if call.success { "ok" } else { "failed" };
     field("outcome", format!("{outcome} after {}", duration(call)));
+    if let (Some(bytes), Some(tokens)) = (call.result_bytes, call.result_tokens) {
+        field("size", format!("{bytes} bytes, {}", tokens::shown(tokens)));
+    }
     field("error", visible(call.error.as_deref().unwrap_or_default(), 20_000));
     for (key, value) in [("arguments", &call.arguments), ("result", &call.result)] {
         if let Some(value) = value.as_ref().filter(|value| !value.is_null()) {

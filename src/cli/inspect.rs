@@ -13,7 +13,7 @@ use super::server::{launch, location, relative, state};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table, truncate};
 use super::{Status, complete, print, print_json};
-use crate::model::{Level, ServerName};
+use crate::model::{Level, ServerName, tokens};
 use crate::protocol::commands::{Prompts, Resources, ServerStart, Tools};
 use crate::protocol::errors::ErrorKind;
 use crate::protocol::mcp::{PromptInfo, ResourceInfo};
@@ -159,7 +159,9 @@ impl Page<'_> {
         if tools.is_empty() {
             return;
         }
-        self.heading(page, "Tools", tools.len());
+        let tokens = tools.iter().filter(|tool| tool.level != Level::Disable).map(|tool| tool.tokens).sum();
+        let title = format!("Tools ({}), {}", tools.len(), tokens::shown(tokens));
+        writeln!(page, "\n{}", self.style.paint(Color::Heading, &title)).ok();
         for tool in tools {
             let color = match tool.level {
                 Level::Disable | Level::Deny => Color::Bad,
@@ -171,7 +173,8 @@ impl Page<'_> {
             let source = self.style.paint(Color::Dim, &format!("({})", one_line(&tool.source, 200)));
             let claims = claims(tool.annotations);
             let changed = if tool.changed { ", changed since you allowed it" } else { "" };
-            writeln!(page, "  {name}  {level} {source}{}{changed}", self.style.paint(Color::Dim, &claims)).ok();
+            let facts = self.style.paint(Color::Dim, &format!("{claims} {}", tokens::shown(tool.tokens)));
+            writeln!(page, "  {name}  {level} {source}{facts}{changed}").ok();
             let description = one_line(&tool.description, LONGEST_TEXT);
             if !description.is_empty() {
                 writeln!(page, "    {}", self.fit(&description, 4)).ok();

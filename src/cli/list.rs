@@ -136,21 +136,21 @@ fn invalid_files(files: &[ConfigFile], folder: &Path) -> String {
 }
 
 /// Lines that are redrawn in the same position; nothing if stdout is not a terminal.
-struct Screen {
+pub(super) struct Screen {
     size: Option<Size>,
     drawn: usize,
 }
 
 impl Screen {
-    fn new(size: Option<Size>) -> Self {
+    pub fn new(size: Option<Size>) -> Self {
         Self { size, drawn: 0 }
     }
 
-    fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.size.is_some()
     }
 
-    fn draw(&mut self, lines: impl FnOnce(Style, usize) -> Vec<String>) -> std::io::Result<()> {
+    pub fn draw(&mut self, lines: impl FnOnce(Style, usize) -> Vec<String>) -> std::io::Result<()> {
         let Some(size) = self.size else { return Ok(()) };
         let mut lines = lines(Style::of_stdout(), size.columns);
         // Lines that have scrolled out of the window cannot be redrawn.

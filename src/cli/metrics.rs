@@ -1,4 +1,4 @@
-//! `mcp-sidecar metrics`: how long tool calls took, and how many failed.
+//! `mcp-sidecar metrics`: how long tool calls took, how many failed, and what tools cost in tokens.
 
 use super::context::Context;
 use super::engine_client::{self, Autostart};
@@ -24,8 +24,10 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         if arguments.json {
             return print_json(&answer);
         }
-        let mut table = Table::new(&["TOOL", "CALLS", "ERRORS", "P50", "P95", "P99"]);
+        let mut table =
+            Table::new(&["TOOL", "CALLS", "ERRORS", "P50", "P95", "P99", "DEFINITION", "RESULT", "RESULTS"]);
         let tools = answer.servers.iter().flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
+        let plain = |text: String| Cell::plain(text).right();
         for (server, tool) in tools.clone() {
             let millis = |millis: f64| Cell::plain(format!("{millis:.1} ms")).right();
             let color = if tool.errors > 0 { Color::Bad } else { Color::Plain };
@@ -36,12 +38,34 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
                 millis(tool.p50_ms),
                 millis(tool.p95_ms),
                 millis(tool.p99_ms),
+                plain(tool.tokens.map(|tokens| tokens.to_string()).unwrap_or_default()),
+                plain(tool.result_tokens.to_string()),
+                plain(tool.total_result_tokens.to_string()),
             ]);
         }
+        let (style, width) = (Style::of_stdout(), size().map(|size| size.columns));
         print(&match tools.count() {
             0 => "no calls yet\n".to_owned(),
-            _ => table.text(Style::of_stdout(), size().map(|size| size.columns)),
+            _ => table.text(style, width),
         })?;
+        if answer.views.iter().any(|view| view.tools > 0) {
+            let mut costs = Table::new(&["AGENTS", "TOOLS", "TOKENS", ""]);
+            for view in &answer.views {
+                let name = match view.agent.as_str() {
+                    "" if answer.views.len() == 1 => "all",
+                    "" => "others",
+                    name => name,
+                };
+                let search = if view.search { "searched with find_tools" } else { "" };
+                costs.row(vec![
+                    Cell::plain(one_line(name, 80)),
+                    plain(view.tools.to_string()),
+                    plain(view.tokens.to_string()),
+                    Cell::new(Color::Dim, search),
+                ]);
+            }
+            print(&format!("\n{}", costs.text(style, width)))?;
+        }
         Ok(Status::Ok)
     })
 }

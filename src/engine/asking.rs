@@ -16,7 +16,7 @@ use super::Engine;
 use super::approvals::{Answer, Approval, Question};
 use super::prompt::DEFINED_IN;
 use super::snapshot::{OfferedTool, ServerView};
-use crate::model::{Annotations, CallId, Decision, Requester, RequesterKind, ToolCall};
+use crate::model::{Annotations, CallId, Decision, Requester, RequesterKind, Timestamp, ToolCall, ToolId};
 use crate::server::connection::Progress;
 use crate::text::{quoted, show_hidden, visible};
 
@@ -38,6 +38,8 @@ pub trait Asker: Send + Sync + 'static {
 pub struct AgentConnection {
     /// Identifies it. Questions about its calls can be answered together.
     pub number: u64,
+    /// The set of tools that it is limited to, if it cannot be switched.
+    pub set: Option<Arc<str>>,
     /// Cancelled when the agent has disconnected.
     pub gone: CancellationToken,
 }
@@ -62,14 +64,26 @@ struct RunningCall {
     asker: Option<Arc<dyn Asker>>,
     progress: Option<mpsc::Sender<Progress>>,
     waited: Arc<Waited>,
+    since: Timestamp,
     origin: Option<CallOrigin>,
 }
 
 /// Which tool a call runs, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallOrigin {
-    pub tool: Arc<str>,
+    pub tool: ToolId,
     pub requester: Requester,
+    /// The connection of the agent that made it.
+    pub agent: Option<u64>,
+}
+
+/// A call that has not ended.
+#[derive(Debug, Clone)]
+pub struct OpenCall {
+    pub id: CallId,
+    pub tool: ToolId,
+    pub since: Timestamp,
+    pub agent: Option<u64>,
 }
 
 /// How long a call has waited for the user.
@@ -118,7 +132,8 @@ impl RunningCalls {
         progress: Option<mpsc::Sender<Progress>>,
     ) -> CallGuard {
         let waited = Arc::<Waited>::default();
-        self.lock().insert(call.clone(), RunningCall { asker, progress, waited: waited.clone(), origin: None });
+        let running = RunningCall { asker, progress, waited: waited.clone(), since: Timestamp::now(), origin: None };
+        self.lock().insert(call.clone(), running);
         self.count.send_modify(|count| *count += 1);
         CallGuard { calls: self.clone(), call: call.clone(), waited }
     }
@@ -130,6 +145,18 @@ impl RunningCalls {
         let found = calls.iter().map(|call| running.get(call)?.asker.as_ref()).collect::<Option<Vec<_>>>()?;
         let (first, others) = found.split_first()?;
         others.iter().all(|other| other.session() == first.session()).then(|| (*first).clone())
+    }
+
+    /// All calls that have not ended, oldest first.
+    pub fn open(&self) -> Vec<OpenCall> {
+        let running = self.lock();
+        let open = running.iter().filter_map(|(id, call)| {
+            let CallOrigin { tool, agent, .. } = call.origin.clone()?;
+            Some(OpenCall { id: id.clone(), tool, since: call.since, agent })
+        });
+        let mut open: Vec<OpenCall> = open.collect();
+        open.sort_by_key(|call| call.since);
+        open
     }
 
     /// Which call a question belongs to, if it can only be one.

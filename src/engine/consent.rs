@@ -122,29 +122,29 @@ impl RecentDenials {
     }
 }
 
-/// The changes of files that an agent was just allowed to make. Some agents ask before they use a tool, and once more when
+/// The commands and changes of files that an agent was just allowed. Some agents ask before they use a tool, and once more when
 /// they need a permission for it. The `std` lock is like the one above.
 #[derive(Clone, Default)]
-pub struct AllowedEdits(Arc<Mutex<Vec<(AllowedEdit, Instant)>>>);
+pub struct AllowedActions(Arc<Mutex<Vec<(AllowedAction, Instant)>>>);
 
-/// The agent, its session, and the whole change: the answer does not count for another change of the same file.
-pub type AllowedEdit = (HookAgent, Option<String>, Arc<Map<String, Value>>);
+/// The agent, its session, and the whole action: the answer does not count for another change of the same file.
+pub type AllowedAction = (HookAgent, Option<String>, Arc<Map<String, Value>>);
 
-impl AllowedEdits {
-    pub fn add(&self, edit: AllowedEdit) {
-        let mut edits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        edits.retain(|(_, at)| at.elapsed() < DENIAL_TIME);
-        if edits.len() < MAX_DENIALS {
-            edits.push((edit, Instant::now()));
+impl AllowedActions {
+    pub fn add(&self, action: AllowedAction) {
+        let mut allowed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        allowed.retain(|(_, at)| at.elapsed() < DENIAL_TIME);
+        if allowed.len() < MAX_DENIALS {
+            allowed.push((action, Instant::now()));
         }
     }
 
     /// Whether the second question was expected. It is, once.
-    pub fn take(&self, edit: &AllowedEdit) -> bool {
-        let mut edits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        edits.retain(|(_, at)| at.elapsed() < DENIAL_TIME);
-        let found = edits.iter().position(|(known, _)| known == edit);
-        found.map(|place| edits.swap_remove(place)).is_some()
+    pub fn take(&self, action: &AllowedAction) -> bool {
+        let mut allowed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        allowed.retain(|(_, at)| at.elapsed() < DENIAL_TIME);
+        let found = allowed.iter().position(|(known, _)| known == action);
+        found.map(|place| allowed.swap_remove(place)).is_some()
     }
 }
 

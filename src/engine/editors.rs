@@ -208,6 +208,11 @@ impl Editors {
         self.changed.subscribe()
     }
 
+    /// Whether an editor is attached that is not a shell.
+    pub fn has_editor(&self) -> bool {
+        self.lock().values().any(|attached| !attached.editor.identity().is_shell())
+    }
+
     pub fn any(&self, able: impl Fn(&Abilities) -> bool) -> Option<Arc<dyn Editor>> {
         self.lock().values().map(|attached| &attached.editor).find(|editor| able(editor.abilities())).cloned()
     }

@@ -4,6 +4,7 @@
 pub mod agent_tool;
 mod detach;
 mod find;
+mod pause;
 mod question;
 mod shown;
 
@@ -87,8 +88,8 @@ impl Engine {
         let task = CallTask {
             engine: self.clone(),
             view: match request.must_ask {
-                Some(_) => AgentAccess::asking(self.view(&request.requester)),
-                None => self.view(&request.requester).clone(),
+                Some(_) => AgentAccess::asking(&self.view_of(&request.requester, request.connection.as_ref())),
+                None => self.view_of(&request.requester, request.connection.as_ref()),
             },
             call: ToolCall {
                 id: request.id,
@@ -138,7 +139,9 @@ impl CallTask {
     async fn run(mut self, turn: Turn) -> Result<Outcome> {
         let started = Instant::now();
         let registered = self.engine.0.shared.calls.register(&self.call.id, self.asker.clone(), self.progress.clone());
-        registered.set_origin(CallOrigin { tool: self.call.tool.tool.clone(), requester: self.call.requester.clone() });
+        let (tool, requester) = (self.call.tool.clone(), self.call.requester.clone());
+        let agent = self.connection.as_ref().map(|connection| connection.number);
+        registered.set_origin(CallOrigin { tool, requester, agent });
         let waited = registered.waited.clone();
         let mut recording = Recording::new(&self.engine, &self.call);
         self.call.meta = recording.meta_for_server(&self.call.meta);
@@ -171,7 +174,8 @@ impl CallTask {
         recording: &mut Recording,
         mut turn: Option<Turn>,
     ) -> Result<(CallResult, &'static str)> {
-        let mut decision = self.decision.take();
+        self.wait_while_paused().await?;
+        let mut decision = self.decision.take().or_else(|| self.engine.0.absence.allowed(&self.call));
         let mut before: Option<Shown> = None;
         let mut saving = Saving::default();
         for _ in 0..MAX_QUESTIONS {

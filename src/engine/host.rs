@@ -145,13 +145,13 @@ impl EngineHost {
             detail.push_str(&format!("\nWarning: `{field}` looks like a secret. The server will see what you enter."));
         }
         let origin = self.approvals.origin_of(&calls);
-        if let Some(CallOrigin { tool, requester }) = &origin {
+        if let Some(CallOrigin { tool, requester, .. }) = &origin {
             let by = match requester.name.as_str() {
                 "" if requester.kind == RequesterKind::User => "you".to_owned(),
                 "" => requester.kind.to_string(),
                 name => format!("`{}`", one_line(name, 80)),
             };
-            detail.push_str(&format!("\nIt asks because {by} called `{}`.", one_line(tool, 80)));
+            detail.push_str(&format!("\nIt asks because {by} called `{}`.", one_line(&tool.tool, 80)));
         }
         let approval = Approval {
             detail,

@@ -20,6 +20,7 @@ use super::record;
 use super::slot::{Slot, TrustCheck};
 use super::snapshot::Snapshot;
 use super::trust::{TrustChecker, Verdict};
+use super::usage::ToolUsage;
 use crate::config::spec::MissingProgram;
 use crate::config::{Config, Definition, Environments, Loaded};
 use crate::model::{Error, Level, Result, ServerName, Status, ToolId};
@@ -57,6 +58,11 @@ pub enum HubCommand {
     /// Replaces the list of tools that the user disabled in this project.
     SetDisabledTools {
         tools: Vec<ToolId>,
+        done: oneshot::Sender<()>,
+    },
+    /// Publishes how often tools were called.
+    SetUsage {
+        usage: Arc<ToolUsage>,
         done: oneshot::Sender<()>,
     },
     /// Starts what another environment allows to start. Answers when the snapshot shows it.
@@ -99,6 +105,7 @@ pub struct Hub {
     pub last_reload: Arc<Reload>,
     pub rules: Arc<Rules>,
     pub levels: SessionLevels,
+    pub usage: Arc<ToolUsage>,
     pub generation: u64,
     pub trust_checker: Arc<TrustChecker>,
     pub memory: Arc<PersistentCache>,
@@ -303,6 +310,11 @@ impl Hub {
                 self.publish();
                 done.send(()).ok();
             }
+            HubCommand::SetUsage { usage, done } => {
+                self.usage = usage;
+                self.publish();
+                done.send(()).ok();
+            }
             HubCommand::CheckAllTrust { own } => {
                 let checked = self.slots.values().filter(|slot| !own || !slot.definition.scope.needs_trust());
                 let all: Vec<_> = checked.map(|slot| (slot.definition.clone(), slot.generation)).collect();
@@ -422,7 +434,7 @@ impl Hub {
         let problem = record::blocking_problem(&self.store);
         let view = |(name, slot): (&ServerName, &mut Slot)| (name.clone(), slot.view(&rules, &names, problem.as_ref()));
         let servers = self.slots.iter_mut().map(view).collect();
-        self.published.send_replace(Arc::new(Snapshot { servers, rules }));
+        self.published.send_replace(Arc::new(Snapshot { servers, rules, usage: self.usage.clone() }));
     }
 
     /// Stops all servers at once.

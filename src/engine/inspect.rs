@@ -58,7 +58,16 @@ pub struct ServerMetrics {
     pub discover_ms: Option<f64>,
     pub restarts: u32,
     pub uptime_ms: Option<f64>,
-    pub tools: Vec<ToolMetrics>,
+    /// The estimated tokens of the definitions of its tools.
+    pub tokens: usize,
+    pub tools: Vec<MeasuredTool>,
+}
+
+/// The calls of a tool, and the estimated tokens of its definition if the server offers it now.
+#[derive(Debug, Clone)]
+pub struct MeasuredTool {
+    pub calls: ToolMetrics,
+    pub tokens: Option<usize>,
 }
 
 impl ServerMetrics {
@@ -71,7 +80,14 @@ impl ServerMetrics {
             discover_ms: view.state.discover_time.map(millis),
             restarts: view.state.restarts,
             uptime_ms: since.map(|since| (Timestamp::now().unix_millis() - since.unix_millis()).max(0) as f64),
-            tools: rows.extract_if(.., |row| row.server == server).collect(),
+            tokens: view.tokens(),
+            tools: rows
+                .extract_if(.., |row| row.server == server)
+                .map(|calls| {
+                    let tokens = view.tools.get(calls.tool.as_str()).map(|offered| offered.tokens());
+                    MeasuredTool { calls, tokens }
+                })
+                .collect(),
             server,
         }
     }
@@ -207,7 +223,8 @@ impl Engine {
     }
 
     fn for_agents(&self, offered: &OfferedTool, ruling: &Ruling) -> Vec<ForAgent> {
-        let other = self.0.shared.views.named().filter_map(|view| {
+        let views = self.0.shared.views.borrow();
+        let other = views.named().filter_map(|view| {
             let held = view.hidden(&offered.id, &offered.tool).unwrap_or_else(|| view.narrow(ruling.clone()));
             (held != *ruling).then(|| ForAgent { agent: view.agent.clone(), level: held.level, source: held.source })
         });

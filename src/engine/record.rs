@@ -10,7 +10,8 @@ use super::gate::{Outcome, Times};
 use super::telemetry::Span;
 use super::{Engine, Notice};
 use crate::model::{
-    CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis,
+    CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ResultSize, ServerName, Timestamp, ToolCall,
+    ToolId, millis,
 };
 use crate::policy::permit::Permitted;
 use crate::store::{FinishedCall, StartedRecord, Store};
@@ -120,6 +121,7 @@ impl Recording {
                 error: None,
                 duration_ms: 0.0,
                 waited_ms: 0.0,
+                result_size: None,
                 arguments: None,
                 requested_arguments: None,
                 result: None,
@@ -205,6 +207,7 @@ impl Recording {
             Ok(result) => {
                 let is_error = result.is_some_and(|result| result.is_error);
                 self.row.success = !is_error;
+                self.row.result_size = result.map(|result| ResultSize::of(&result.raw));
                 self.row.error = is_error.then(|| "the tool reported an error".to_owned());
             }
             Err(error) => {

@@ -10,16 +10,18 @@ use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::agents::Agents;
 use super::approvals::Approvals;
 use super::asking::RunningCalls;
 use super::editors::Editors;
 use super::environments::FrontEnvironments;
 use super::hub::Hub;
+use super::large_results::LargeResults;
 use super::memory::PersistentCache;
 use super::telemetry::Telemetry;
 use super::trust::{SessionTrust, TrustChecker};
 use super::vault::Vault;
-use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, consent, folders, host};
+use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, away, consent, folders, host};
 use crate::config::Config;
 use crate::config::watch::Watcher;
 use crate::paths::{MANAGED_VARIABLE, Paths};
@@ -36,11 +38,14 @@ pub struct Shared {
     pub(super) settings: Arc<watch::Sender<Arc<Settings>>>,
     /// The lock is private to this file and never held over an await.
     sources: Arc<Mutex<SettingsSources>>,
-    pub(super) views: Arc<AgentAccessTable>,
+    /// Read again with the settings.
+    pub(super) views: Arc<watch::Sender<Arc<AgentAccessTable>>>,
+    pub(super) agents: Agents,
+    pub(super) results: LargeResults,
     pub(super) vault: Vault,
     pub(super) environments: FrontEnvironments,
     pub(super) calls: RunningCalls,
-    pub(super) allowed_edits: consent::AllowedEdits,
+    pub(super) allowed_actions: consent::AllowedActions,
     /// A newer version that is waiting for this process to end.
     pub(super) newer_version: Arc<watch::Sender<Option<String>>>,
     pub(super) editors: Editors,
@@ -80,7 +85,7 @@ impl Shared {
         let (editors, calls) = (Editors::default(), RunningCalls::default());
         let vault = Vault::new(keyring);
         vault.keyring().allow_file(settings.secrets.file);
-        let views = Arc::new(AgentAccessTable::new(&settings.agents));
+        let views = Arc::new(watch::Sender::new(Arc::new(AgentAccessTable::new(&settings))));
         let current = Arc::new(watch::Sender::new(Arc::new(settings.clone())));
         if let Some(ignored) = paths.ignored_variable(std::env::var_os(MANAGED_VARIABLE).as_deref()) {
             tracing::warn!("{ignored}");
@@ -93,10 +98,12 @@ impl Shared {
             settings: current,
             sources: Arc::new(Mutex::new(SettingsSources { file: settings, editor: Value::Null })),
             views,
+            agents: Agents::default(),
+            results: LargeResults::default(),
             vault,
             environments: FrontEnvironments::default(),
             calls,
-            allowed_edits: consent::AllowedEdits::default(),
+            allowed_actions: consent::AllowedActions::default(),
             newer_version: Arc::new(watch::Sender::new(None)),
             editors,
             session_trust: SessionTrust::default(),
@@ -166,6 +173,7 @@ impl Shared {
             last_reload: Arc::default(),
             rules: Arc::new(Rules::new(&Config::default(), &SessionLevels::default(), &[])),
             levels: SessionLevels::default(),
+            usage: Arc::default(),
             generation: 0,
             trust_checker: trust_checker.clone(),
             memory,
@@ -200,12 +208,15 @@ impl Shared {
             approvals,
             editors,
             denials: consent::RecentDenials::default(),
+            absence: away::Absence::default(),
             store,
             once: consent::OnceTracker::default(),
             trust_checker,
             context,
         }));
         engine.follow_settings();
+        engine.follow_usage();
+        engine.follow_absence();
         engine
     }
 
@@ -225,6 +236,10 @@ impl Shared {
         let mut settings = sources.file;
         let problems = if sources.editor.is_null() { Vec::new() } else { settings.overlay(&sources.editor) };
         self.vault.keyring().allow_file(settings.secrets.file);
+        let before = self.settings.borrow().clone();
+        if (&before.agents, &before.sets) != (&settings.agents, &settings.sets) {
+            self.views.send_replace(Arc::new(AgentAccessTable::new(&settings)));
+        }
         self.settings.send_replace(Arc::new(settings));
         problems
     }

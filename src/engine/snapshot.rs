@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use serde_json::value::RawValue;
 
 use super::arguments::Checker;
+use super::usage::ToolUsage;
 use crate::config::{Config, Definition};
 use crate::model::{
     Error, Level, PendingReason, Prompt, Resource, ResourceTemplate, Result, ServerName, ServerState, Status, Tool,
-    ToolId,
+    ToolId, tokens,
 };
 use crate::policy::trust::Fingerprint;
 use crate::policy::{Pin, Rules, Ruling, SessionLevels, TrustState};
@@ -23,6 +24,8 @@ use crate::server::{Action, Server};
 pub struct Snapshot {
     pub servers: BTreeMap<ServerName, Arc<ServerView>>,
     pub rules: Arc<Rules>,
+    /// How often tools were called lately.
+    pub usage: Arc<ToolUsage>,
 }
 
 /// A server: its definition, its state, and what it may do.
@@ -83,12 +86,13 @@ pub struct OfferedTool {
     pin: OnceLock<Pin>,
     /// How it is listed, which is the same until the tool or its level changes.
     listed: OnceLock<Box<RawValue>>,
+    tokens: OnceLock<usize>,
 }
 
 impl OfferedTool {
     pub fn new(id: ToolId, tool: Arc<Tool>, ruling: Ruling) -> Self {
-        let (checker, is_unchecked, pin, listed) = Default::default();
-        Self { id, tool, ruling, checker, is_unchecked, pin, listed }
+        let (checker, is_unchecked, pin, listed, tokens) = Default::default();
+        Self { id, tool, ruling, checker, is_unchecked, pin, listed, tokens }
     }
 
     /// How a front lists this tool, rendered on first use.
@@ -105,6 +109,11 @@ impl OfferedTool {
     /// The tool as it is now, to compare with what the user allowed.
     pub fn pin(&self) -> &Pin {
         self.pin.get_or_init(|| Pin::of(&self.tool))
+    }
+
+    /// The estimated tokens of its definition.
+    pub fn tokens(&self) -> usize {
+        *self.tokens.get_or_init(|| tokens::of_tool(&self.tool))
     }
 
     /// Compiled on first use.
@@ -146,7 +155,7 @@ impl Snapshot {
 impl Default for Snapshot {
     fn default() -> Self {
         let rules = Rules::new(&Config::default(), &SessionLevels::default(), &[]);
-        Self { servers: BTreeMap::new(), rules: Arc::new(rules) }
+        Self { servers: BTreeMap::new(), rules: Arc::new(rules), usage: Arc::default() }
     }
 }
 
@@ -160,6 +169,11 @@ impl ServerView {
     pub fn shown_tools(&self) -> impl Iterator<Item = &Arc<OfferedTool>> {
         let on = self.switched_on;
         self.tools.values().filter(move |offered| on && offered.ruling.level != Level::Disable)
+    }
+
+    /// The estimated tokens of the definitions of these tools.
+    pub fn tokens(&self) -> usize {
+        self.shown_tools().map(|offered| offered.tokens()).sum()
     }
 
     pub fn resources(&self) -> &[Resource] {

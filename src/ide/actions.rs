@@ -83,6 +83,10 @@ pub fn actions(config: &ConfigView<'_>, part: &Span, problems: &[Problem]) -> Ve
         let (title, effect) = (capitalized(&fix.title), Effect::Edit(fix.edits));
         actions.push(CodeAction { title, kind: Kind::Rewrite, effect, problem: None });
     }
+    if let Some(fix) = fixes::show_hidden_tools(config, &entry) {
+        let (title, effect) = (capitalized(&fix.title), Effect::Edit(fix.edits));
+        actions.push(CodeAction { title, kind: Kind::Rewrite, effect, problem: None });
+    }
     if let Some(LevelChoices { what, .. }) = level_choices(config, part) {
         let (title, effect) = (format!("Set the level of {what}…"), Effect::ChooseLevel(part.clone()));
         actions.push(CodeAction { title, kind: Kind::Rewrite, effect, problem: None });

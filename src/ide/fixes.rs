@@ -3,6 +3,9 @@
 
 mod expansion;
 mod launch;
+mod tools;
+
+pub use tools::show_hidden_tools;
 
 use super::config_view::ConfigView;
 use crate::config::problem::{Code, Fix, TextEdit};
@@ -31,6 +34,7 @@ pub fn fixes(config: &ConfigView<'_>, problem: &Problem) -> Vec<Fix> {
         Code::UnknownKey if fixes.is_empty() => fixes.extend(remove_key(config, &problem.span)),
         Code::CommandNotFound => fixes.extend(launch::split_command(config, &problem.span)),
         Code::MissingKey => fixes.extend(launch::add_port(config, &problem.span)),
+        Code::UnusedTools => fixes.extend(tools::hide_unused(config, &problem.span)),
         _ => {}
     }
     fixes

@@ -119,7 +119,7 @@ impl Fixture {
             };
             servers.insert(name.clone(), Arc::new(view));
         }
-        self.snapshot = Snapshot { servers, rules: Arc::new(rules) };
+        self.snapshot = Snapshot { servers, rules: Arc::new(rules), usage: Arc::default() };
         self
     }
 

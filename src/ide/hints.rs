@@ -1,4 +1,4 @@
-//! Inlay hints: the level of a tool if another rule decides it, and the path of a program.
+//! Inlay hints: what the tools of a server cost, the level of a tool if another rule decides it, and the path of a program.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,13 @@ use crate::config::spec::{Restriction, ToolRule};
 use crate::config::tree::{Member, Node};
 use crate::config::{Launch, Span};
 use crate::engine::snapshot::{OfferedTool, ServerView};
+use crate::model::tokens;
 use crate::policy::{NameGlob, is_glob};
 use crate::text::counted;
 use crate::text::one_line;
+
+/// How many tools a tooltip lists by their cost.
+const LARGEST: usize = 10;
 
 /// Text to show after an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +29,33 @@ pub fn hints(config: &ConfigView<'_>, part: &Span, find: impl Fn(&str) -> Option
     let touches = |span: &Span| span.start <= part.end && part.start <= span.end;
     let mut hints = Vec::new();
     for entry in config.entries().iter().filter(|entry| touches(&entry.span())) {
+        hints.extend(cost(entry));
         hints.extend(program(entry, &find));
         levels(config, entry, &mut hints);
     }
     hints.retain(|hint| part.start <= hint.at && hint.at <= part.end);
     hints.sort_by_key(|hint| hint.at);
     hints
+}
+
+/// How many tools agents get from the server, and what their definitions cost.
+fn cost(entry: &ServerEntry<'_>) -> Option<Hint> {
+    entry.definition?;
+    let view = entry.view?;
+    let count = view.shown_tools().count();
+    let mut most: Vec<&OfferedTool> = view.shown_tools().map(|offered| &**offered).collect();
+    most.sort_by_key(|offered| std::cmp::Reverse(offered.tokens()));
+    let line =
+        |offered: &&OfferedTool| format!("{}: {}", one_line(&offered.tool.name, 64), tokens::shown(offered.tokens()));
+    let largest: Vec<String> = most.iter().take(LARGEST).map(line).collect();
+    (count > 0).then(|| Hint {
+        at: entry.member.key.span.end,
+        label: format!("{}, {}", counted(count, "tool"), tokens::shown(view.tokens())),
+        tooltip: Some(format!(
+            "The definitions of its tools take this much of the context of a model (an estimate).\n{}",
+            largest.join("\n")
+        )),
+    })
 }
 
 /// The path of a program that is given only by name. Unknown if the server sets its own PATH.

@@ -9,10 +9,18 @@ use crate::config::shape::quoted;
 use crate::config::tree::Node;
 use crate::config::{Definition, Problem, Span};
 use crate::engine::snapshot::{ServerView, Snapshot, Trust};
-use crate::model::{PendingReason, ServerError, Status, Subject, ToolId};
+use crate::engine::usage::{ToolUsage, UnusedTools};
+use crate::model::{PendingReason, ServerError, Status, Subject, ToolId, tokens};
 use crate::policy::is_glob;
 use crate::server::process::sandbox::NOT_ENFORCED;
-use crate::text::{one_line, shell_quote};
+use crate::text::{counted, one_line, shell_quote};
+
+/// How often a server must have been called before its tools can be called unused.
+const LEAST_CALLS: u64 = 20;
+/// How many tokens there must be to save.
+const LEAST_TOKENS: usize = 500;
+/// How many unused tools are named.
+const MAX_NAMED: usize = 20;
 
 /// The problems with the servers of a file.
 pub fn problems(config: &ConfigView<'_>) -> Vec<Problem> {
@@ -28,6 +36,7 @@ pub fn problems(config: &ConfigView<'_>) -> Vec<Problem> {
             // The state of a server that is defined elsewhere is shown there.
             problems.extend(state(&entry, view).filter(|_| entry.restricts.is_none()));
             problems.extend(unfenced(&entry, view));
+            problems.extend(unused_tools(config, &entry, view));
             rules(&entry, view, &mut problems);
         }
     }
@@ -104,6 +113,29 @@ fn state(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
 fn unfenced(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
     let warning = view.state.warnings.iter().find(|warning| warning.starts_with(NOT_ENFORCED))?;
     Some(Problem::new(Code::SandboxNotEnforced, entry.value("sandbox")?.span.clone(), warning.clone()))
+}
+
+/// Advice about tools that cost tokens and are not used. A server that is hardly used says nothing about its tools.
+fn unused_tools(config: &ConfigView<'_>, entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
+    entry.definition?;
+    let UnusedTools { names, tokens: unused, calls } = config.snapshot.usage.unused(view);
+    if view.state.status != Status::Connected || calls < LEAST_CALLS || unused < LEAST_TOKENS || names.is_empty() {
+        return None;
+    }
+    let (count, days) = (view.shown_tools().count(), config.snapshot.usage.days);
+    let message = format!(
+        "the tools of `{}` take {} of the context of each agent; {} of {} were never called in {}",
+        view.definition.name,
+        tokens::shown(view.tokens()),
+        names.len(),
+        counted(count, "tool"),
+        counted(days as usize, "day"),
+    );
+    let shown: Vec<String> = names.iter().take(MAX_NAMED).map(|name| one_line(name, 64)).collect();
+    let more = names.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let problem = Problem::new(Code::UnusedTools, entry.member.key.span.clone(), message);
+    Some(problem.help(format!("never called: {}{more} ({})", shown.join(", "), tokens::shown(unused))))
 }
 
 /// The inputs that the definition refers to.
@@ -198,17 +230,19 @@ fn unknown_tool(view: &ServerView, name: &str, span: &Span, prefix: &str) -> Opt
 /// The state of the servers that language features depend on. Equal states give equal results, so calls between two
 /// snapshots do not matter.
 #[derive(Default)]
-pub struct LiveState(Vec<std::sync::Arc<ServerView>>);
+pub struct LiveState(Vec<std::sync::Arc<ServerView>>, std::sync::Arc<ToolUsage>);
 
 impl LiveState {
     pub fn of(snapshot: &Snapshot) -> Self {
-        Self(snapshot.servers.values().cloned().collect())
+        Self(snapshot.servers.values().cloned().collect(), snapshot.usage.clone())
     }
 }
 
 impl PartialEq for LiveState {
     fn eq(&self, other: &Self) -> bool {
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(one, other)| same(one, other))
+        self.1 == other.1
+            && self.0.len() == other.0.len()
+            && self.0.iter().zip(&other.0).all(|(one, other)| same(one, other))
     }
 }
 

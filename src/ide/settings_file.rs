@@ -4,10 +4,13 @@ use super::completion::{Completions, Item, ItemKind, escape_snippet};
 use super::hover::Hover;
 use crate::config::problem::Code;
 use crate::config::{Problem, Span};
-use crate::settings::{AGENTS, SettingInfo, Settings};
+use crate::settings::{AGENTS, SETS, SettingInfo, Settings};
 
 /// The section of an agent, as it is completed.
 const AGENT_SECTION: &str = "agents.\"NAME\"";
+
+/// The section of a set, as it is completed.
+const SET_SECTION: &str = "sets.NAME";
 
 /// The mistakes in the text.
 pub fn diagnostics(text: &str) -> Vec<Problem> {
@@ -110,9 +113,10 @@ fn section_of(line: &str) -> Option<String> {
     Some(inner.trim().to_owned())
 }
 
-/// The settings of a section. All agents have the same.
+/// The settings of a section. All agents have the same, and so have all sets.
 fn settings_in(section: &str) -> impl Iterator<Item = SettingInfo> {
-    let section = if section.starts_with(AGENTS) { AGENTS } else { section }.to_owned();
+    let named = [AGENTS, SETS].into_iter().find(|named| section.starts_with(&format!("{named}.")));
+    let section = named.unwrap_or(section).to_owned();
     Settings::describe().into_iter().filter(move |setting| setting.section == section)
 }
 
@@ -123,7 +127,11 @@ fn find(section: &str, key: &str) -> Option<SettingInfo> {
 fn sections() -> Vec<Item> {
     let mut names: Vec<&str> = Vec::new();
     for setting in Settings::describe() {
-        let name = if setting.section == AGENTS { AGENT_SECTION } else { setting.section };
+        let name = match setting.section {
+            AGENTS => AGENT_SECTION,
+            SETS => SET_SECTION,
+            section => section,
+        };
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }
@@ -173,6 +181,7 @@ mod tests {
             let header = match setting.section {
                 "" => String::new(),
                 AGENTS => format!("[{AGENT_SECTION}]\n"),
+                SETS => format!("[{SET_SECTION}]\n"),
                 section => format!("[{section}]\n"),
             };
             let completions = complete(&header, header.len());
@@ -195,6 +204,8 @@ mod tests {
         assert_eq!(completed("[log]\nlevel = \"tr|").unwrap(), "[log]\nlevel = \"trace\"");
         assert_eq!(completed("# audit = |"), None);
         assert_eq!(completed("[log]\nle|vel = 5"), None);
-        assert_eq!(completed("[age|]").unwrap(), "[agents.\"NAME\"]");
+        assert_eq!(completed("[se|]").unwrap(), "[sets.NAME]");
+        let sections = complete("[", 1).items;
+        assert!(sections.iter().any(|item| item.text == "[agents.\"NAME\"]"), "{sections:?}");
     }
 }

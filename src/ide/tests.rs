@@ -16,7 +16,7 @@ pub struct Scene {
     pub text: String,
     pub path: PathBuf,
     pub loaded: Loaded,
-    snapshot: Snapshot,
+    pub snapshot: Snapshot,
     user: String,
     variables: BTreeSet<String>,
 }
@@ -61,7 +61,7 @@ impl Scene {
             loaded.config.servers.iter().map(|(name, definition)| (name.clone(), Arc::new(view(definition)))).collect();
         Self {
             variables: BTreeSet::new(),
-            snapshot: Snapshot { servers, rules },
+            snapshot: Snapshot { servers, rules, usage: Arc::default() },
             path: PathBuf::from("/home/you/shop/mcp.json"),
             text: text.to_owned(),
             user: user.to_owned(),

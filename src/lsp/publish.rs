@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::Instant;
 
 use super::editor::Editor;
 use crate::engine::approvals::ClosedQuestion;
@@ -14,10 +16,13 @@ use crate::engine::{Engine, Notice};
 use crate::model::{CallRecord, LogLine, ServerName};
 use crate::protocol::answers::ApprovalList;
 use crate::protocol::events::{
-    ApprovalsChanged, CallFinished, ConfigReloaded, LogMessage, Notification, ResourceUpdated, ServerChanged,
-    ServerRemoved, ToolsChanged,
+    AgentsChanged, ApprovalsChanged, CallFinished, ConfigReloaded, LogMessage, Notification, ResourceUpdated,
+    ServerChanged, ServerRemoved, ToolsChanged,
 };
 use crate::protocol::types::{ClosedApproval, ServerStatus};
+
+/// How long changes of what agents do are collected.
+const AGENTS_DELAY: Duration = Duration::from_millis(200);
 
 /// Runs until the editor disconnects.
 pub async fn publish(engine: Engine, editor: Editor) {
@@ -25,7 +30,14 @@ pub async fn publish(engine: Engine, editor: Editor) {
     let mut approvals = engine.approvals().subscribe();
     let mut closed = engine.approvals().closed();
     let mut notices = engine.notices();
+    let mut agents = engine.agents().subscribe();
+    let mut calls = engine.running_calls();
     let mut told = Told::default();
+    // When to report what agents are doing: not with every call.
+    let mut agents_due: Option<Instant> = None;
+    if !agents.borrow().is_empty() {
+        agents.mark_changed();
+    }
     // A new editor does not know the current state yet.
     pictures.mark_changed();
     if !approvals.borrow().is_empty() {
@@ -51,6 +63,21 @@ pub async fn publish(engine: Engine, editor: Editor) {
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the editor reads too slowly"),
                 Err(RecvError::Closed) => return,
             },
+            Ok(()) = agents.changed() => {
+                agents.borrow_and_update();
+                agents_due.get_or_insert_with(|| Instant::now() + AGENTS_DELAY);
+            }
+            Ok(()) = calls.changed() => {
+                calls.borrow_and_update();
+                if !agents.borrow().is_empty() {
+                    agents_due.get_or_insert_with(|| Instant::now() + AGENTS_DELAY);
+                }
+            }
+            () = tokio::time::sleep_until(agents_due.unwrap_or_else(Instant::now)), if agents_due.is_some() => {
+                agents_due = None;
+                let agents = agents.borrow().len();
+                notify(&editor, &AgentsChanged { agents }).await;
+            }
             () = editor.gone() => return,
         }
     }

@@ -115,6 +115,20 @@ pub struct CallResult {
     pub is_error: bool,
 }
 
+/// How large a result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultSize {
+    pub bytes: usize,
+    /// See [`tokens`](super::tokens).
+    pub tokens: usize,
+}
+
+impl ResultSize {
+    pub fn of(raw: &RawValue) -> Self {
+        Self { bytes: raw.get().len(), tokens: super::tokens::of_result(raw) }
+    }
+}
+
 /// One record of the call log, as returned by `mcp.calls`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
@@ -135,6 +149,8 @@ pub struct CallRecord {
     /// Without the time that the call waited for the user.
     pub duration_ms: f64,
     pub waited_ms: f64,
+    /// How large the result is, if there is one.
+    pub result_size: Option<ResultSize>,
     /// Masked and truncated; not part of notifications.
     pub arguments: Option<Value>,
     /// The arguments that were requested, if the user changed them.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::condition::Truth;
 use super::{NameGlob, RulePattern, Ruling, is_glob};
 use crate::model::{Decision, Level, Requester, RequesterKind, ServerName, Subject, Tool, ToolId};
-use crate::settings::Agent;
+use crate::settings::{Agent, Settings};
 
 /// The views of all agents in the settings.
 #[derive(Debug, Default)]
@@ -14,6 +15,7 @@ pub struct AgentAccessTable {
     /// In order of precedence: plain names, then patterns, longest first.
     named: Vec<(NameGlob, Arc<AgentAccess>)>,
     everything: Arc<AgentAccess>,
+    sets: BTreeMap<String, Patterns>,
 }
 
 /// What one agent can see. The default hides nothing.
@@ -26,19 +28,40 @@ pub struct AgentAccess {
     ceiling: Option<Level>,
     /// Servers that the agent gets elsewhere, as declared when it connected.
     without: Vec<String>,
+    /// The set of tools that it is limited to.
+    set: Option<ActiveSet>,
     /// Whether the agent searches tools instead of listing them.
     pub search: bool,
+    /// The estimated tokens of a result that the agent gets at once.
+    pub result_limit: Option<usize>,
+    /// Differs between two readings of the settings.
+    revision: u64,
 }
 
+/// A named set. One that the settings do not contain shows nothing.
+#[derive(Debug, Clone)]
+struct ActiveSet {
+    name: Arc<str>,
+    tools: Option<Patterns>,
+}
+
+static REVISIONS: AtomicU64 = AtomicU64::new(0);
+
 impl AgentAccessTable {
-    pub fn new(agents: &BTreeMap<String, Agent>) -> Self {
+    pub fn new(settings: &Settings) -> Self {
+        let Settings { agents, sets, .. } = settings;
+        let revision = REVISIONS.fetch_add(1, Ordering::Relaxed) + 1;
         let mut names: Vec<&String> = agents.keys().collect();
         names.sort_by_key(|name| (is_glob(name), std::cmp::Reverse(name.len())));
         let named = names.into_iter().filter_map(|name| {
             let agent = agents.get(name)?;
-            Some((NameGlob::new(name), Arc::new(AgentAccess::new(name, agent))))
+            Some((NameGlob::new(name), Arc::new(AgentAccess::new(name, agent, revision))))
         });
-        Self { named: named.collect(), everything: Arc::default() }
+        Self {
+            named: named.collect(),
+            everything: Arc::new(AgentAccess { revision, ..AgentAccess::default() }),
+            sets: sets.iter().map(|(name, tools)| (name.clone(), Patterns::new(tools))).collect(),
+        }
     }
 
     /// The view of a requester. Users and plugins see everything.
@@ -50,20 +73,39 @@ impl AgentAccessTable {
         found.map_or(&self.everything, |(_, view)| view)
     }
 
+    /// A view that is limited to a set.
+    pub fn with_set(&self, view: &Arc<AgentAccess>, set: &Arc<str>) -> Arc<AgentAccess> {
+        let set = ActiveSet { name: set.clone(), tools: self.sets.get(&**set).cloned() };
+        Arc::new(AgentAccess { set: Some(set), ..AgentAccess::clone(view) })
+    }
+
+    /// The names of all sets.
+    pub fn sets(&self) -> impl Iterator<Item = &String> {
+        self.sets.keys()
+    }
+
     pub fn named(&self) -> impl Iterator<Item = &Arc<AgentAccess>> {
         self.named.iter().map(|(_, view)| view)
+    }
+
+    /// All views. The last one is for agents that have no other.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<AgentAccess>> {
+        self.named().chain([&self.everything])
     }
 }
 
 impl AgentAccess {
-    fn new(name: &str, agent: &Agent) -> Self {
+    fn new(name: &str, agent: &Agent, revision: u64) -> Self {
         Self {
             agent: name.to_owned(),
             servers: agent.servers.as_deref().map(Patterns::new),
             tools: agent.tools.as_deref().map(Patterns::new),
             ceiling: agent.ceiling,
             without: Vec::new(),
+            set: None,
             search: agent.search,
+            result_limit: agent.result_limit,
+            revision,
         }
     }
 
@@ -85,6 +127,27 @@ impl AgentAccess {
         &self.without
     }
 
+    /// The name of the set that limits it.
+    pub fn set(&self) -> Option<&str> {
+        self.set.as_ref().map(|set| &*set.name)
+    }
+
+    /// Whether the settings contain its set.
+    pub fn has_known_set(&self) -> bool {
+        self.set.as_ref().is_none_or(|set| set.tools.is_some())
+    }
+
+    /// Whether both come from the same reading of the settings.
+    pub fn is_of_same_settings(&self, other: &Self) -> bool {
+        self.revision == other.revision
+    }
+
+    /// What limits its tools: its section, and its set. A set that is not known shows nothing.
+    fn limits_admit(&self, admits: impl Fn(&Patterns) -> bool) -> bool {
+        self.tools.as_ref().is_none_or(&admits)
+            && self.set.as_ref().is_none_or(|set| set.tools.as_ref().is_some_and(&admits))
+    }
+
     pub fn shows_server(&self, server: &ServerName) -> bool {
         !self.without.iter().any(|name| name == server.as_str())
             && self.servers.as_ref().is_none_or(|servers| servers.admit(server.as_str()))
@@ -92,7 +155,7 @@ impl AgentAccess {
 
     pub fn shows(&self, tool: &ToolId) -> bool {
         let whole = || format!("{}__{}", tool.server, tool.tool);
-        self.shows_server(&tool.server) && self.tools.as_ref().is_none_or(|tools| tools.admit(&whole()))
+        self.shows_server(&tool.server) && self.limits_admit(|tools| tools.admit(&whole()))
     }
 
     /// The ruling for this agent.
@@ -108,7 +171,7 @@ impl AgentAccess {
 
     /// Whether a resource or prompt is shown. `tools` is about everything that a server offers.
     pub fn shows_subject(&self, server: &ServerName, subject: &Tool) -> bool {
-        self.shows_server(server) && self.tools.as_ref().is_none_or(|tools| tools.admit_subject(server, subject))
+        self.shows_server(server) && self.limits_admit(|tools| tools.admit_subject(server, subject))
     }
 
     /// Why a tool, resource or prompt is hidden from this agent.
@@ -201,12 +264,11 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
 
     fn views(text: &str) -> AgentAccessTable {
         let (settings, problems) = Settings::from_toml(text);
         assert_eq!(problems, []);
-        AgentAccessTable::new(&settings.agents)
+        AgentAccessTable::new(&settings)
     }
 
     fn agent(name: &str) -> Requester {
@@ -235,6 +297,24 @@ mod tests {
         assert!(shows("b", "mcp__fs__read") && !shows("b", "mcp__fs__delete_all"));
         assert!(!shows("c", "mcp__fs__read"));
         assert!(shows("d", "mcp__fs__read"));
+    }
+
+    #[test]
+    fn a_set_limits_a_view_further_and_an_unknown_set_shows_nothing() {
+        let views = views("[agents.a]\ntools = ['!*__delete_*']\n[sets.review]\ntools = ['git__*', '!git__push']");
+        let view = views.of(&agent("a"));
+        let shows = |set: &str, tool: &str| {
+            views.with_set(view, &Arc::from(set)).shows(&ToolId::parse(&format!("mcp__{tool}")).unwrap())
+        };
+        assert!(shows("review", "git__log"));
+        for hidden in ["git__push", "git__delete_all", "fs__read"] {
+            assert!(!shows("review", hidden), "{hidden}");
+        }
+        assert!(!shows("nope", "git__log"));
+        assert!(view.shows(&ToolId::parse("mcp__fs__read").unwrap()));
+        let other = Arc::new(AgentAccess::default());
+        assert!(!views.with_set(view, &Arc::from("review")).is_of_same_settings(&other));
+        assert!(views.with_set(view, &Arc::from("review")).is_of_same_settings(view));
     }
 
     #[test]

@@ -11,9 +11,10 @@ use super::errors::Violation;
 use super::form::Field;
 use super::mcp::{PromptInfo, PromptMessage, ResourceContents, ResourceInfo, SentPrompt, SentResource, SentTool};
 use super::types::{
-    Approval, ApprovalGroup, Call, Check, ConfigFile, Grant, LogLine, Object, Policy, ServerInfo, ServerMetrics,
-    ServerStatus, ShownScope, Template, ToolInfo,
+    AgentFigures, AgentStatus, Approval, ApprovalGroup, Call, Check, ConfigFile, Grant, LogLine, Object, Policy,
+    ServerInfo, ServerMetrics, ServerStatus, ShownScope, Template, ToolInfo, ViewCost,
 };
+use crate::model::Timestamp;
 
 /// What was entered in a form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -303,11 +304,40 @@ pub struct CallLogCheck {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricsList {
     pub servers: Vec<ServerMetrics>,
+    /// What agents get in their list of tools, by the sections of `config.toml`. The last one is for all other agents.
+    pub views: Vec<ViewCost>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckList {
     pub checks: Vec<Check>,
+}
+
+/// The agents that are connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentList {
+    /// In the order in which they connected.
+    pub agents: Vec<AgentStatus>,
+    /// The sets of tools in `config.toml`.
+    pub sets: Vec<String>,
+}
+
+/// What agents did while no editor was open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AwayReport {
+    /// When the last editor left. Absent if none was open before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When the next one came. Absent if there is still none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// All of it in a sentence. Absent if agents did nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The name of the agent → what it did.
+    pub agents: BTreeMap<String, AgentFigures>,
+    /// Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time.
+    pub refused: Vec<Call>,
 }
 
 /// The name under which a secret is kept in the keyring.

@@ -1,11 +1,13 @@
 //! The commands of `workspace/executeCommand`: each is a type that holds its params and names its answer.
 
+mod agents;
 mod call_log;
 mod forms;
 mod in_editor;
 mod questions;
 mod reads;
 
+pub use agents::{AgentDisconnect, AgentPause, AgentSet, Agents, Away, AwayAllow, CallResult};
 pub use call_log::{Calls, CallsVerify, Metrics};
 pub use forms::{FormCheck, RegistrySearch, RegistryServer, ServerForm, ToolForm};
 pub use in_editor::{
@@ -23,10 +25,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answers::{
-    ActionList, ApprovalList, CallList, CallLogCheck, CheckList, CheckedForm, Completion, ConfigFiles, Done,
-    EditedFiles, EditedServer, EditedTools, Exported, FilledForm, GrantList, Imported, InsertedServer, KeptSecret,
-    LogLines, MetricsList, OneServer, PolicyList, Prompt, PromptList, ReadResource, RegistryList, Resolved,
-    ResourceList, Revoked, ServerList, SessionChange, TemplateList, TestReport, ToolList,
+    ActionList, AgentList, ApprovalList, AwayReport, CallList, CallLogCheck, CheckList, CheckedForm, Completion,
+    ConfigFiles, Done, EditedFiles, EditedServer, EditedTools, Exported, FilledForm, GrantList, Imported,
+    InsertedServer, KeptSecret, LogLines, MetricsList, OneServer, PolicyList, Prompt, PromptList, ReadResource,
+    RegistryList, Resolved, ResourceList, Revoked, ServerList, SessionChange, TemplateList, TestReport, ToolList,
 };
 use super::form::Form;
 use super::types::{Reload, ShownScope, ToolResult};
@@ -129,6 +131,13 @@ commands! {
     "mcp.calls" => Calls -> CallList,
     "mcp.calls.verify" => CallsVerify -> CallLogCheck,
     "mcp.metrics" => Metrics -> MetricsList,
+    "mcp.call.result" => CallResult -> ToolResult,
+    "mcp.agents" => Agents -> AgentList,
+    "mcp.agent.set" => AgentSet -> AgentList,
+    "mcp.agent.pause" => AgentPause -> AgentList,
+    "mcp.agent.disconnect" => AgentDisconnect -> AgentList,
+    "mcp.away" => Away -> AwayReport,
+    "mcp.away.allow" => AwayAllow -> Done,
     "mcp.doctor" => Doctor -> CheckList,
     "mcp.actions" => Actions -> ActionList,
     "mcp.action.run" => ActionRun -> ToolResult,
@@ -164,6 +173,9 @@ impl AnyCommand {
                 | Self::Calls(_)
                 | Self::CallsVerify(_)
                 | Self::Metrics(_)
+                | Self::CallResult(_)
+                | Self::Agents(_)
+                | Self::Away(_)
                 | Self::Doctor(_)
                 | Self::Actions(_)
                 | Self::ServerForm(_)

@@ -1,5 +1,6 @@
 //! From what the engine knows to what the wire says.
 
+mod agents;
 mod questions;
 mod registry;
 
@@ -14,14 +15,14 @@ use super::mcp::{SentPrompt, SentResource, SentTool};
 use super::types::{
     AgentLevel, Annotations, Call, Check, ConfigError, ConfigFile, Grant, HiddenDefinition, HiddenRule, LevelScope,
     LogLine, LogSource, Policy, Reload, ServerInfo, ServerMetrics, ServerRestriction, ServerStatus, ShownScope, Status,
-    Template, ToolInfo, ToolMetrics, ToolResult, ToolSummary, Transport,
+    Template, ToolInfo, ToolMetrics, ToolResult, ToolSummary, Transport, ViewCost,
 };
 use crate::config::spec::Restriction;
 use crate::config::{Definition, File, Launch, Problem, Severity, interop, layers, templates};
 use crate::engine::gate::Outcome;
 use crate::engine::server_actions::level_scope_title;
 use crate::engine::snapshot::{OfferedTool, ServerView, Trust};
-use crate::engine::{consent, doctor, inspect, manage, plan};
+use crate::engine::{consent, costs, doctor, inspect, manage, plan};
 use crate::model::{self, Error, Result, Scope, millis};
 use crate::policy::GrantMatch;
 use crate::store::{self, ChainReport};
@@ -76,8 +77,10 @@ impl From<&ServerView> for ServerStatus {
                     name: offered.tool.name.to_string(),
                     description: shown(&offered.tool.description),
                     annotations: offered.tool.annotations.into(),
+                    tokens: offered.tokens(),
                 })
                 .collect(),
+            tokens: view.tokens(),
             pid: state.pid,
             started_at: state.started_at,
             latency_ms: state.latency.map(millis),
@@ -179,6 +182,7 @@ impl ToolInfo {
             level: ruling.level,
             source: ruling.source.to_string(),
             changed: matches!(granted, GrantMatch::Suspended(_)),
+            tokens: offered.tokens(),
         }
     }
 }
@@ -243,6 +247,8 @@ impl From<model::CallRecord> for Call {
             error: record.error,
             duration_ms: record.duration_ms,
             waited_ms: record.waited_ms,
+            result_bytes: record.result_size.map(|size| size.bytes),
+            result_tokens: record.result_size.map(|size| size.tokens),
             arguments: record.arguments,
             requested_arguments: record.requested_arguments,
             result: record.result,
@@ -321,15 +327,35 @@ impl From<&templates::Template> for Template {
 
 impl From<inspect::ServerMetrics> for ServerMetrics {
     fn from(metrics: inspect::ServerMetrics) -> Self {
-        let inspect::ServerMetrics { server, start_ms, discover_ms, restarts, uptime_ms, tools } = metrics;
-        Self { server, start_ms, discover_ms, restarts, uptime_ms, tools: tools.into_iter().map(Into::into).collect() }
+        let inspect::ServerMetrics { server, start_ms, discover_ms, restarts, uptime_ms, tokens, tools } = metrics;
+        let tools = tools.into_iter().map(Into::into).collect();
+        Self { server, start_ms, discover_ms, restarts, uptime_ms, tokens, tools }
     }
 }
 
-impl From<store::ToolMetrics> for ToolMetrics {
-    fn from(metrics: store::ToolMetrics) -> Self {
-        let store::ToolMetrics { server: _, tool, calls, errors, p50_ms, p95_ms, p99_ms, waited_ms } = metrics;
-        Self { tool, calls, errors, p50_ms, p95_ms, p99_ms, waited_ms }
+impl From<inspect::MeasuredTool> for ToolMetrics {
+    fn from(metrics: inspect::MeasuredTool) -> Self {
+        let inspect::MeasuredTool { calls: measured, tokens } = metrics;
+        let store::ToolMetrics {
+            server: _,
+            tool,
+            calls,
+            errors,
+            p50_ms,
+            p95_ms,
+            p99_ms,
+            waited_ms,
+            result_tokens,
+            total_result_tokens,
+        } = measured;
+        Self { tool, calls, errors, p50_ms, p95_ms, p99_ms, waited_ms, result_tokens, total_result_tokens, tokens }
+    }
+}
+
+impl From<costs::ViewCost> for ViewCost {
+    fn from(cost: costs::ViewCost) -> Self {
+        let costs::ViewCost { agent, tools, tokens, search } = cost;
+        Self { agent, tools, tokens, search }
     }
 }
 

@@ -65,6 +65,7 @@ messages! {
     ConfigReloaded = "mcp/configReloaded",
     CallFinished = "mcp/callFinished",
     LogMessage = "mcp/log",
+    AgentsChanged = "mcp/agentsChanged",
     ResourceUpdated = "mcp/resourceUpdated",
     WorkspaceTrust = "mcp/workspaceTrust",
     SdkMessage = "mcp/sdk/message" -> Done,
@@ -111,6 +112,13 @@ pub struct ConfigReloaded(pub Reload);
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct CallFinished(pub Call);
+
+/// Agents have connected or disconnected, or do something else now. `mcp.agents` lists them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct AgentsChanged {
+    /// How many are connected.
+    pub agents: usize,
+}
 
 /// A line of a server's log.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

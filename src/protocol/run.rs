@@ -2,6 +2,7 @@
 //! the editors cannot disagree. An answer is serialized at once: for a thousand tools, or for a megabyte of result, a tree
 //! of values would cost several times as much.
 
+mod agents;
 mod reads;
 mod tools;
 
@@ -223,8 +224,16 @@ pub async fn run(
         AnyCommand::CallsVerify(_) => answer::<commands::CallsVerify>(engine.verify_calls().await?.into()),
         AnyCommand::Metrics(params) => {
             let servers = engine.metrics(params.server.as_ref()).await?.into_iter().map(Into::into).collect();
-            answer::<commands::Metrics>(MetricsList { servers })
+            let views = engine.view_costs().into_iter().map(Into::into).collect();
+            answer::<commands::Metrics>(MetricsList { servers, views })
         }
+        AnyCommand::Agents(_) => agents::list(engine).await,
+        AnyCommand::AgentSet(params) => agents::set(engine, params).await,
+        AnyCommand::AgentPause(params) => agents::pause(engine, &params).await,
+        AnyCommand::AgentDisconnect(params) => agents::disconnect(engine, &params).await,
+        AnyCommand::Away(_) => agents::away(engine).await,
+        AnyCommand::AwayAllow(params) => agents::allow_next(engine, identity, &params).await,
+        AnyCommand::CallResult(params) => wire(&ToolResult::new(&*engine.large_result(&params.call_id.0)?)?),
         AnyCommand::Doctor(_) => {
             let checks = engine.doctor().await.into_iter().map(Into::into).collect();
             answer::<commands::Doctor>(CheckList { checks })

@@ -1,8 +1,10 @@
 //! The types that commands answer with and notifications carry. Each is written here once: the TypeScript and Lua types
 //! and the tables of `docs/protocol.md` are generated from them.
 
+mod agents;
 mod questions;
 
+pub use agents::{AgentCall, AgentFigures, AgentStatus};
 pub use questions::{
     AnswerPlace, AnsweredIn, Approval, ApprovalAnswer, ApprovalGroup, ApprovalKind, ApprovalOutcome, ClosedApproval,
     FileChange, LargeArguments, ResourceQuestion,
@@ -132,6 +134,8 @@ pub struct ServerStatus {
     pub resource_count: usize,
     pub prompt_count: usize,
     pub tools: Vec<ToolSummary>,
+    /// The estimated tokens that the definitions of its tools take in the context of a model.
+    pub tokens: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,6 +193,8 @@ pub struct ToolSummary {
     pub name: String,
     pub description: String,
     pub annotations: Annotations,
+    /// The estimated tokens of its definition.
+    pub tokens: usize,
 }
 
 /// What a server claims about a tool.
@@ -228,6 +234,8 @@ pub struct ToolInfo {
     /// The tool has changed since the user allowed it, so the next call asks again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
+    /// The estimated tokens that its definition takes in the context of a model.
+    pub tokens: usize,
 }
 
 /// The outcome of a tool call.
@@ -298,6 +306,12 @@ pub struct Call {
     pub duration_ms: f64,
     /// How long the call waited for the user.
     pub waited_ms: f64,
+    /// The size of the whole result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<usize>,
+    /// The estimated tokens of the whole result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_tokens: Option<usize>,
     /// Masked and cut. Absent in notifications.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
@@ -416,6 +430,8 @@ pub struct ServerMetrics {
     pub discover_ms: Option<f64>,
     pub restarts: u32,
     pub uptime_ms: Option<f64>,
+    /// The estimated tokens of the definitions of its tools.
+    pub tokens: usize,
     pub tools: Vec<ToolMetrics>,
 }
 
@@ -431,6 +447,27 @@ pub struct ToolMetrics {
     pub p99_ms: f64,
     /// The median time that calls waited for the user, of those that did.
     pub waited_ms: f64,
+    /// The median of the estimated tokens of a result.
+    pub result_tokens: u64,
+    /// The estimated tokens of all results.
+    pub total_result_tokens: u64,
+    /// The estimated tokens of its definition. Absent if the server does not offer it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
+}
+
+/// What a view of `config.toml` shows to its agents, and what that costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ViewCost {
+    /// The name of the section `[agents."NAME"]`. Empty for agents without one.
+    pub agent: String,
+    /// How many tools these agents can call.
+    pub tools: usize,
+    /// The estimated tokens of the definitions that they get in their list of tools.
+    pub tokens: usize,
+    /// They search tools instead of listing them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub search: bool,
 }
 
 /// A check of `mcp.doctor`.

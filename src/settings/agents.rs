@@ -20,9 +20,13 @@ pub struct Agent {
     pub ceiling: Option<Level>,
     /// The agent gets `find_tools` and `call_tool` instead of a long list.
     pub search: bool,
+    /// The estimated tokens of a result that the agent gets at once. `None`: all.
+    pub result_limit: Option<usize>,
 }
 
-const KEYS: [&str; 4] = ["servers", "tools", "ceiling", "mode"];
+const KEYS: [&str; 5] = ["servers", "tools", "ceiling", "mode", "result-limit"];
+/// A smaller limit would not leave room for one image.
+const LEAST_RESULT: usize = 2_000;
 
 /// The text for `config --default` if no agent is configured.
 const EXAMPLE: &str = r#"
@@ -37,6 +41,8 @@ const EXAMPLE: &str = r#"
 # ceiling = "require-approval"
 # "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
 # mode = "search"
+# Tokens (estimated) of a result that the agent gets at once. It can read on with `read_result`.
+# result-limit = 8000
 "#;
 
 /// What can be set for an agent.
@@ -66,6 +72,12 @@ pub(super) fn describe() -> Vec<SettingInfo> {
         ),
         row("ceiling", level, "\"require-approval\"", Level::ALL.map(Level::as_str).to_vec()),
         row("mode", mode, "\"list\"", vec!["list", "search"]),
+        row(
+            "result-limit",
+            "Tokens (estimated) of a result that this agent gets at once. It can read on with `read_result`.",
+            "8000",
+            Vec::new(),
+        ),
     ]
 }
 
@@ -87,6 +99,7 @@ fn set_key(agent: &mut Agent, key: &str, value: &Value) -> Result<(), String> {
         "tools" => agent.tools = Some(super::read::list(value)?),
         "ceiling" => agent.ceiling = Some(ceiling(value)?),
         "mode" => agent.search = super::read::choice(value, &["list", "search"])? == "search",
+        "result-limit" => agent.result_limit = Some(result_limit(value)?),
         _ => return Err(format!("unknown setting; expected one of {}", KEYS.join(", "))),
     }
     Ok(())
@@ -95,6 +108,11 @@ fn set_key(agent: &mut Agent, key: &str, value: &Value) -> Result<(), String> {
 fn ceiling(value: &Value) -> Result<Level, String> {
     let text = value.as_str().unwrap_or_default();
     Level::parse(text).ok_or_else(|| format!("expected a level: {}", Level::ALL.map(Level::as_str).join(", ")))
+}
+
+fn result_limit(value: &Value) -> Result<usize, String> {
+    let limit = value.as_u64().and_then(|limit| usize::try_from(limit).ok());
+    limit.filter(|limit| *limit >= LEAST_RESULT).ok_or_else(|| format!("expected a number of at least {LEAST_RESULT}"))
 }
 
 pub(super) fn to_toml(settings: &Settings) -> String {
@@ -118,7 +136,7 @@ pub(super) fn to_json(settings: &Settings) -> Option<Value> {
 }
 
 fn fields(agent: &Agent) -> Map<String, Value> {
-    let Agent { servers, tools, ceiling, search } = agent;
+    let Agent { servers, tools, ceiling, search, result_limit } = agent;
     let mut fields = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -129,6 +147,7 @@ fn fields(agent: &Agent) -> Map<String, Value> {
     put("tools", tools.as_ref().map(|tools| json!(tools)));
     put("ceiling", ceiling.map(|level| json!(level.as_str())));
     put("mode", search.then(|| json!("search")));
+    put("result-limit", result_limit.map(|limit| json!(limit)));
     fields
 }
 
@@ -148,6 +167,7 @@ mod tests {
             tools = ["*", "!*__delete_*"]
             ceiling = "require-approval"
             mode = "search"
+            result-limit = 8000
             [agents."my \"own\" agent"]
             [agents."*"]
             ceiling = "deny"
@@ -158,6 +178,7 @@ mod tests {
         assert_eq!(settings.agents["*"], Agent { ceiling: Some(Level::Deny), ..Agent::default() });
         assert_eq!(settings.agents["my \"own\" agent"], Agent::default());
         assert!(settings.agents["claude-code"].search);
+        assert_eq!(settings.agents["claude-code"].result_limit, Some(8_000));
         assert_eq!(Settings::from_toml(&settings.to_toml()), (settings, Vec::new()));
     }
 
@@ -168,12 +189,13 @@ mod tests {
             Settings::from_toml(text).1.into_iter().map(|problem| problem.message).collect()
         };
         assert_eq!(messages(text), ["`agents`: expected sections such as `[agents.\"claude-code\"]`"]);
-        let text = "[agents.x]\nceiling = \"ask\"\nmode = 1\ncolour = \"red\"\nservers = \"a\"\n";
+        let text = "[agents.x]\nceiling = \"ask\"\nmode = 1\ncolour = \"red\"\nservers = \"a\"\nresult-limit = 5\n";
         insta::assert_snapshot!(messages(text).join("\n"), @r#"
         `agents.x.ceiling`: expected a level: disable, deny, require-approval, allow-once, allow-session, allow-project, allow-always
         `agents.x.mode`: expected "list" or "search"
-        `agents.x.colour`: unknown setting; expected one of servers, tools, ceiling, mode
+        `agents.x.colour`: unknown setting; expected one of servers, tools, ceiling, mode, result-limit
         `agents.x.servers`: expected a list of strings
+        `agents.x.result-limit`: expected a number of at least 2000
         "#);
     }
 

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::table::{ALL, FromEditor, Kind, Setting};
-use super::{Problem, Settings, SettingsFile, agents, secret_commands, units};
+use super::{Problem, Settings, SettingsFile, agents, secret_commands, sets, units};
 use crate::paths::read_file;
 use crate::text::toml_reason;
 
@@ -91,7 +91,7 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
             let mut given = Vec::new();
             collect_json(options, &[], &mut given);
             // They could let an agent do more than the user wants.
-            for section in [agents::SECTION, secret_commands::SECTION] {
+            for section in [agents::SECTION, sets::SECTION, secret_commands::SECTION] {
                 if given.extract_if(.., |given| is_in(section, &given.path)).count() > 0 {
                     problems.push(only_in_file(section));
                 }
@@ -159,6 +159,7 @@ fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<P
     for GivenSetting { path, value, key_span, value_span } in given {
         let named = match () {
             () if is_in(agents::SECTION, &path) => Some(agents::set(settings, &path, &value)),
+            () if is_in(sets::SECTION, &path) => Some(sets::set(settings, &path, &value)),
             () if is_in(secret_commands::SECTION, &path) => Some(secret_commands::set(settings, &path, &value)),
             () => None,
         };
@@ -278,7 +279,7 @@ fn files(value: &Value) -> Result<Vec<String>, String> {
 
 /// Whether a table at this path is a section.
 fn contains_settings(path: &[String]) -> bool {
-    path.len() == 1 || (path.len() == 2 && is_in(agents::SECTION, path))
+    path.len() == 1 || (path.len() == 2 && (is_in(agents::SECTION, path) || is_in(sets::SECTION, path)))
 }
 
 /// Whether a setting is in a section whose keys the user chooses.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::table::{ALL, Kind, Setting};
 use super::units::{write_bytes, write_duration};
-use super::{SettingInfo, Settings, agents, secret_commands};
+use super::{SettingInfo, Settings, agents, secret_commands, sets};
 use crate::text::wrap_words;
 
 const WIDTH: usize = 100;
@@ -27,6 +27,7 @@ pub(super) fn toml(settings: &Settings) -> String {
     }
     text.push_str(&secret_commands::to_toml(settings));
     text.push_str(&agents::to_toml(settings));
+    text.push_str(&sets::to_toml(settings));
     text
 }
 
@@ -44,6 +45,7 @@ pub(super) fn json(settings: &Settings) -> Value {
     }
     object.extend(secret_commands::to_json(settings).map(|commands| (camel(secret_commands::SECTION), commands)));
     object.extend(agents::to_json(settings).map(|agents| (agents::SECTION.to_owned(), agents)));
+    object.extend(sets::to_json(settings).map(|sets| (sets::SECTION.to_owned(), sets)));
     Value::Object(object)
 }
 
@@ -60,7 +62,12 @@ pub(super) fn describe() -> Vec<SettingInfo> {
             _ => Vec::new(),
         },
     };
-    ALL.iter().map(row).chain([secret_commands::describe()]).chain(agents::describe()).collect()
+    ALL.iter()
+        .map(row)
+        .chain([secret_commands::describe()])
+        .chain(agents::describe())
+        .chain([sets::describe()])
+        .collect()
 }
 
 fn toml_value(setting: &Setting, settings: &Settings) -> String {
@@ -269,6 +276,13 @@ mod tests {
         # ceiling = "require-approval"
         # "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
         # mode = "search"
+        # Tokens (estimated) of a result that the agent gets at once. It can read on with `read_result`.
+        # result-limit = 8000
+
+        # Named sets of tools. `connect --set review` offers an agent only the tools of the set, and
+        # `mcp-sidecar set review` switches agents that are running. Globs are the same as for agents.
+        # [sets.review]
+        # tools = ["git__*", "github__get_*", "!git__push"]
         "#);
     }
 }

@@ -12,7 +12,7 @@ use super::chain::{Appender, Head};
 use super::decisions::path_text;
 use super::owner::Owner;
 use super::{FinishedCall, Options};
-use crate::model::{CallId, CallKind, CallRecord, Requester, ServerName, Timestamp};
+use crate::model::{CallId, CallKind, CallRecord, Requester, ResultSize, ServerName, Timestamp};
 use crate::text::{holds_secret, mask};
 
 /// Which calls to list, newest first.
@@ -43,14 +43,19 @@ pub struct ToolMetrics {
     pub p99_ms: f64,
     /// The median time that the calls which waited for the user did so.
     pub waited_ms: f64,
+    /// The median of the tokens of a result, and of all results together.
+    pub result_tokens: u64,
+    pub total_result_tokens: u64,
 }
 
 /// The calls of one tool: how many failed, and in microseconds how long each ran, and how long those waited that did.
+/// Also the estimated tokens of each result.
 #[derive(Default)]
 struct Measured {
     errors: u64,
     durations: Vec<i64>,
     waits: Vec<i64>,
+    tokens: Vec<i64>,
 }
 
 const DEFAULT_LIMIT: usize = 100;
@@ -58,7 +63,7 @@ const MAX_LIMIT: usize = 10_000;
 /// Percentiles cover only the newest calls, so that a long history neither slows them down nor hides recent changes.
 const METRICS_LIMIT: i64 = 100_000;
 /// The calls to measure. One that was denied or invalid never ran and has no duration. All columns are in the index.
-const METRICS: &str = "SELECT server, tool, success, duration_us, waited_us FROM calls INDEXED BY calls_newest
+const METRICS: &str = "SELECT server, tool, success, duration_us, waited_us, result_tokens FROM calls INDEXED BY calls_newest
     WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
         AND decision NOT IN ('deny', 'disable', 'invalid')
     ORDER BY id DESC LIMIT ?3";
@@ -83,7 +88,8 @@ impl Owner {
         self.write_records(|transaction| {
             let updated = transaction.execute(
                 "UPDATE calls SET finished = 1, decision = ?2, decided_by = ?3, success = ?4, error = ?5,
-                    duration_us = ?6, result = ?7, waited_us = ?8 WHERE id = ?1",
+                    duration_us = ?6, result = ?7, waited_us = ?8, result_bytes = ?9, result_tokens = ?10
+                    WHERE id = ?1",
                 params![
                     row,
                     masked(&record.decision),
@@ -92,7 +98,9 @@ impl Owner {
                     record.error.as_deref().map(masked),
                     micros(record.duration_ms),
                     result,
-                    micros(record.waited_ms)
+                    micros(record.waited_ms),
+                    record.result_size.map(|size| stored_count(size.bytes)),
+                    record.result_size.map(|size| stored_count(size.tokens))
                 ],
             )?;
             // A record that was deleted meanwhile, because of its age, needs no outcome.
@@ -133,24 +141,29 @@ impl Owner {
                 measured.errors += u64::from(!row.get::<_, bool>(2)?);
                 measured.durations.push(row.get(3)?);
                 measured.waits.extend(Some(row.get::<_, i64>(4)?).filter(|waited| *waited > 0));
+                measured.tokens.extend(row.get::<_, Option<i64>>(5)?);
             }
             Ok(())
         })?;
         let tools = tools
             .into_iter()
             .flat_map(|(server, tools)| tools.into_iter().map(move |(tool, all)| ((server.clone(), tool), all)));
-        let measured = tools.filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
+        let measured = tools.filter_map(|((server, tool), measured)| {
+            let Measured { errors, mut durations, mut waits, mut tokens } = measured;
             durations.sort_unstable();
             waits.sort_unstable();
+            tokens.sort_unstable();
             Some(ToolMetrics {
                 server: ServerName::new(&server).ok()?,
                 tool,
                 calls: durations.len() as u64,
                 errors,
-                p50_ms: percentile(&durations, 50),
-                p95_ms: percentile(&durations, 95),
-                p99_ms: percentile(&durations, 99),
-                waited_ms: percentile(&waits, 50),
+                p50_ms: millis(ranked(&durations, 50)),
+                p95_ms: millis(ranked(&durations, 95)),
+                p99_ms: millis(ranked(&durations, 99)),
+                waited_ms: millis(ranked(&waits, 50)),
+                result_tokens: ranked(&tokens, 50).unsigned_abs(),
+                total_result_tokens: tokens.iter().sum::<i64>().unsigned_abs(),
             })
         });
         Ok(measured.collect())
@@ -167,14 +180,19 @@ pub fn insert<'c>(
     let project = path_text(&options.project);
     let mut statement = connection.prepare_cached(
         "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, arguments, requested, kind,
-                decision, decided_by, finished, success, error, duration_us, result, waited_us)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                decision, decided_by, finished, success, error, duration_us, result, waited_us, result_bytes, result_tokens)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )?;
     let (mut links, mut row): (Option<Appender<'_>>, i64) = (None, 0);
     for call in calls {
         let stored = Stored::of(call, options.record_bytes);
         let columns = stored.columns(&project, finished);
-        row = statement.insert(params_from_iter(columns.iter().map(|column| ToSqlOutput::Borrowed(*column))))?;
+        // A link covers the result itself, so it need not cover its size.
+        let size = call.record.result_size;
+        let counts = [size.map(|size| size.bytes), size.map(|size| size.tokens)];
+        let counts = counts.map(|count| count.map_or(ValueRef::Null, |count| ValueRef::Integer(stored_count(count))));
+        let all = columns.iter().chain(&counts);
+        row = statement.insert(params_from_iter(all.map(|column| ToSqlOutput::Borrowed(*column))))?;
         let links = match &mut links {
             Some(links) => links,
             None => links.insert(Appender::open(connection, &project, row)?),
@@ -264,7 +282,8 @@ fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
     };
     let mut sql = format!(
         "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
-            error, duration_us, arguments, result, waited_us, requested, kind FROM calls INDEXED BY {index}
+            error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens
+            FROM calls INDEXED BY {index}
             WHERE project = ?"
     );
     let mut values = vec![Sql::from(project.to_owned())];
@@ -318,6 +337,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
         result: row.get::<_, Option<String>>(13)?.map(parsed),
         waited_ms: row.get::<_, i64>(14)? as f64 / 1e3,
         requested_arguments: row.get::<_, Option<String>>(15)?.map(parsed),
+        result_size: match (row.get(17)?, row.get(18)?) {
+            (Some(bytes), Some(tokens)) => Some(ResultSize { bytes: read_count(bytes), tokens: read_count(tokens) }),
+            _ => None,
+        },
     }))
 }
 
@@ -380,14 +403,26 @@ fn head(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
+fn stored_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn read_count(count: i64) -> usize {
+    usize::try_from(count).unwrap_or_default()
+}
+
 fn micros(millis: f64) -> i64 {
     (millis * 1e3).round() as i64
 }
 
-/// The nearest rank of sorted durations, in milliseconds.
-fn percentile(sorted: &[i64], percent: usize) -> f64 {
+fn millis(micros: i64) -> f64 {
+    micros as f64 / 1e3
+}
+
+/// The nearest rank of sorted numbers; 0 if there are none.
+fn ranked(sorted: &[i64], percent: usize) -> i64 {
     let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(rank).map_or(0.0, |micros| *micros as f64 / 1e3)
+    sorted.get(rank).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub const IMPATIENT_TIMEOUT: Duration = Duration::from_millis(100);
 const MAX_CHECKED_BYTES: u64 = 16 << 20;
 
 /// Step n migrates from version n to n + 1. Steps are only added, never changed.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
@@ -74,9 +74,14 @@ const MIGRATIONS: [&str; 6] = [
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX links_by_call ON links (call);
 ",
+    // How large results are. A link covers the result itself, so it need not cover these figures.
+    "
+    ALTER TABLE calls ADD COLUMN result_bytes INTEGER;
+    ALTER TABLE calls ADD COLUMN result_tokens INTEGER;
+",
     // Lists the newest calls of a workspace without sorting, and measures them without reading their arguments and results.
     "CREATE INDEX calls_newest ON calls
-        (project, id, server, tool, success, decision, kind, finished, duration_us, waited_us);",
+        (project, id, server, tool, success, decision, kind, finished, duration_us, waited_us, result_tokens);",
 ];
 
 /// Shown once after an upgrade: the last format without it, and the name of the notice.

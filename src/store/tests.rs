@@ -63,6 +63,7 @@ fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
             error: None,
             duration_ms: 1.5,
             waited_ms: 0.0,
+            result_size: None,
             arguments: None,
             requested_arguments: None,
             result: None,

@@ -8,7 +8,9 @@
     reason = "a test that cannot go on should say so at once"
 )]
 
+mod board;
 mod consent;
+mod costs;
 mod hidden_text;
 mod limits;
 mod notifications;

@@ -221,3 +221,37 @@ fn a_change_of_a_file_is_shown_as_a_diff() {
     assert!(shown["detail"].as_str().unwrap().contains("It changes a file outside of the workspace: /etc/hosts"));
     assert_eq!(said(&end(&sandbox, asked).out), "deny: mcp-sidecar: the user denied it");
 }
+
+/// Copilot CLI asks before it uses its shell, and again for the permission, with another description.
+#[test]
+fn the_answer_to_the_first_question_about_a_command_counts_for_the_second_one_only() {
+    let sandbox = sandbox(&json!({}));
+    let demo: Value = serde_json::from_str(DEMO).unwrap();
+    let rules = json!({ "copilot": { "bash": "require-approval" } });
+    sandbox.write("config/mcp.json", &json!({ "servers": { "demo": demo }, "agentTools": rules }).to_string());
+    let _editor = Editor::open(&sandbox);
+    let ask = |event: &str, session: &str, command: &str, description: &str| {
+        let arguments = json!({ "command": command, "description": description });
+        let input =
+            json!({ "sessionId": session, "cwd": sandbox.path("work"), "toolName": "bash", "toolArgs": arguments });
+        begin(&sandbox, &["hook", "copilot", "--event", event], &input.to_string())
+    };
+    let allow_first = |command: &str| {
+        let before = ask("preToolUse", "s1", command, "Runs it");
+        resolve(&sandbox, &["approve"]);
+        assert!(end(&sandbox, before).out.contains(r#""permissionDecision":"allow""#));
+    };
+    let denied_when_asked = |session: &str, command: &str| {
+        let other = ask("permissionRequest", session, command, "Runs it");
+        resolve(&sandbox, &["deny"]);
+        assert!(end(&sandbox, other).out.contains(r#""behavior":"deny""#), "{session} {command}");
+    };
+    allow_first("make deploy");
+    denied_when_asked("s1", "make destroy");
+    let second = end(&sandbox, ask("permissionRequest", "s1", "make deploy", "Runs make")).out;
+    assert!(second.contains(r#""behavior":"allow""#), "{second}");
+    // It counts once, and in no other session.
+    denied_when_asked("s1", "make deploy");
+    allow_first("make test");
+    denied_when_asked("s2", "make test");
+}

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 #[cfg(unix)]
+mod agents;
+#[cfg(unix)]
 mod approvals;
 mod calls;
 mod check;

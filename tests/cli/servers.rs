@@ -110,18 +110,18 @@ fn one_server_is_inspected_with_its_tools_and_their_parameters() {
       capabilities   logging, completions, prompts, resources, tools
       instructions   Harmless tools to try things out. Notes are kept in memory only.
 
-    Tools (9)
-      add  require-approval (built-in default) read-only, idempotent
+    Tools (9), ~596 tokens
+      add  require-approval (built-in default) read-only, idempotent ~64 tokens
         Adds two numbers
           a*  number
           b*  number
-      ask_name  require-approval (built-in default) read-only
+      ask_name  require-approval (built-in default) read-only ~42 tokens
         Asks you for your name, then greets you
-      countdown  require-approval (built-in default) read-only
+      countdown  require-approval (built-in default) read-only ~113 tokens
         Counts down slowly, with progress; can be cancelled
           from      integer  Number to start from [10]
           interval  integer  Milliseconds between two steps [1000]
-      echo  require-approval (built-in default) read-only
+      echo  require-approval (built-in default) read-only ~59 tokens
         Returns the given text
           text*  string  Text to return
     ");

@@ -238,9 +238,10 @@ async fn a_hint_shows_the_level_if_another_rule_decides() {
     let all = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 99, "character": 0 } });
     let params = json!({ "textDocument": { "uri": uri(&workspace.path) }, "range": all });
     let hints = workspace.editor.request("textDocument/inlayHint", params).await.unwrap();
-    assert_eq!(hints.as_array().unwrap().len(), 1, "{hints:#}");
-    assert_eq!(hints[0]["label"], "deny · session level demo.echo");
-    assert_eq!(hints[0]["position"], range(&workspace.text, "\"require-approval\"")["end"]);
+    assert_eq!(hints.as_array().unwrap().len(), 2, "{hints:#}");
+    assert!(hints[0]["label"].as_str().unwrap().starts_with("9 tools, ~"), "the first one is their cost: {hints:#}");
+    assert_eq!(hints[1]["label"], "deny · session level demo.echo");
+    assert_eq!(hints[1]["position"], range(&workspace.text, "\"require-approval\"")["end"]);
     workspace.quit().await;
 }
 

@@ -50,7 +50,7 @@ return {
       child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'broken')")
       child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'demo')")
       child:sees("take_note")
-      for view = 1, 6 do
+      for view = 1, 7 do
         child:keys(tostring(view))
         child:wait(("vim.wo.winbar:find('McpKey# %d%%#McpTitle#', 1, true)"):format(view))
         local widest = child:lua([[

@@ -5,6 +5,7 @@ import { registerActions } from "./actions";
 import { Attention } from "./approvals/attention";
 import { approvalRow } from "./approvals/labels";
 import { ApprovalPanel } from "./approvals/panel";
+import { agentCommands, greet } from "./commands/agents";
 import type { App, CallFilter } from "./commands/app";
 import { fileCommands } from "./commands/files";
 import { policyCommands } from "./commands/policy";
@@ -26,6 +27,7 @@ import { Sidecar } from "./sidecar";
 import { statusBar } from "./status";
 import { plural } from "./text";
 import { registerUnsaved } from "./unsaved";
+import { agentRow } from "./views/agentRows";
 import { callRow, grantRow } from "./views/callRows";
 import { ListView } from "./views/list";
 import { ServersView } from "./views/servers";
@@ -88,7 +90,7 @@ function start(context: ExtensionContext): Api {
     registerFormDocuments(),
     ...registerResources(sidecar),
   );
-  for (const add of [serverCommands, fileCommands, toolCommands, policyCommands, questionCommands]) {
+  for (const add of [serverCommands, fileCommands, toolCommands, policyCommands, questionCommands, agentCommands]) {
     add(app);
   }
   context.subscriptions.push(
@@ -119,6 +121,7 @@ function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
   const calls = async () =>
     isRunning() ? (await sidecar.command("mcp.calls", { limit: CALLS, ...filter })).calls : [];
   const approvalPanel = new ApprovalPanel(sidecar, context.extensionUri);
+  const agents = async () => (isRunning() ? (await sidecar.command("mcp.agents", {})).agents : []);
   const grants = async () => (isRunning() ? (await sidecar.command("mcp.grants", {})).grants : []);
   return {
     context,
@@ -130,6 +133,7 @@ function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
     approvals: new ListView("mcpSidecar.approvals", () => sidecar.state.approvals, approvalRow),
     calls: new ListView("mcpSidecar.calls", calls, callRow),
     filter,
+    agents: new ListView("mcpSidecar.agents", agents, agentRow),
     grants: new ListView("mcpSidecar.grants", grants, grantRow),
   };
 }
@@ -157,9 +161,11 @@ async function chooseProgram(): Promise<void> {
 }
 
 /** Keeps the views and the sidecar up to date. */
-function following(sidecar: Sidecar, { approvals, calls, grants }: App) {
+function following(sidecar: Sidecar, app: App) {
+  const { agents, approvals, calls, grants } = app;
   const lists = () => {
     calls.refresh();
+    agents.refresh();
     grants.refresh();
   };
   const begin = (path: string) => {
@@ -183,6 +189,9 @@ function following(sidecar: Sidecar, { approvals, calls, grants }: App) {
       void commands.executeCommand("setContext", "mcpSidecar.runStatus", runStatus);
       void commands.executeCommand("setContext", "mcpSidecar.noProgram", runStatus === "failed" && sidecar.noProgram);
       lists();
+      if (runStatus === "running") {
+        greet(app).catch(error => sidecar.log.warn(`cannot tell what agents did: ${error}`));
+      }
     }),
     sidecar.state.onServers(() => {
       const hasTools = sidecar.state.servers.some(({ toolCount }) => toolCount > 0);
@@ -195,8 +204,13 @@ function following(sidecar: Sidecar, { approvals, calls, grants }: App) {
       approvals.view.badge =
         length > 0 ? { value: length, tooltip: `${plural(length, "question")} waiting for your answer` } : undefined;
       grants.refresh(DRAW_MS);
+      agents.refresh(DRAW_MS);
     }),
-    sidecar.state.onCall(() => calls.refresh(DRAW_MS)),
+    sidecar.state.onCall(() => {
+      calls.refresh(DRAW_MS);
+      agents.refresh(DRAW_MS);
+    }),
+    sidecar.state.onAgents(() => agents.refresh(DRAW_MS)),
     workspace.onDidGrantWorkspaceTrust(async () => {
       await sidecar.notify("mcp/workspaceTrust", { trusted: true });
       await sidecar.sendSettings();

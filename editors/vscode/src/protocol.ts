@@ -27,11 +27,61 @@ export interface ActionList {
   actions: ActionEntry[];
 }
 
+/** A call of an agent that has not ended. */
+export interface AgentCall {
+  callId: CallId;
+  server: ServerName;
+  tool: string;
+  since: Timestamp;
+  /** The id of the question that it waits for. */
+  question?: string;
+}
+
+/** What agents of one name did. */
+export interface AgentFigures {
+  calls: number;
+  /** Calls that a rule or the user refused. */
+  denied: number;
+  /** The estimated tokens of all results. */
+  tokens: number;
+}
+
 /** The level of a tool for one agent. */
 export interface AgentLevel {
   agent: string;
   level: Level;
   source: string;
+}
+
+/** The agents that are connected. */
+export interface AgentList {
+  /** In the order in which they connected. */
+  agents: AgentStatus[];
+  /** The sets of tools in `config.toml`. */
+  sets: string[];
+}
+
+/** An agent that is connected. */
+export interface AgentStatus {
+  /** Names this connection in commands. */
+  id: string;
+  /** The name that it reports, or that its user chose. Empty until it is known. */
+  name: string;
+  /** The workspace or worktree that it works in. */
+  folder: string;
+  since: Timestamp;
+  /** The set of tools that it is limited to. */
+  set?: string;
+  /** Why it has no tools, if its set is unknown. */
+  problem?: string;
+  /** Its calls wait until the user lets it go on. */
+  paused: boolean;
+  /** The state in a few words: `idle`, `runs git/log`, `waits for you: git/push`, `paused`. */
+  doing: string;
+  /** Its calls that have not ended, oldest first. */
+  calls: AgentCall[];
+  /** What agents of this name did in this workspace in the last 24 hours. */
+  today: AgentFigures;
 }
 
 /** What a server claims about a tool. */
@@ -138,6 +188,20 @@ export interface ApprovalList {
 /** How a question ended. */
 export type ApprovalOutcome = "answered" | "dismissed" | "expired" | "withdrawn" | "unasked";
 
+/** What agents did while no editor was open. */
+export interface AwayReport {
+  /** When the last editor left. Absent if none was open before. */
+  since?: Timestamp;
+  /** When the next one came. Absent if there is still none. */
+  until?: Timestamp;
+  /** All of it in a sentence. Absent if agents did nothing. */
+  summary?: string;
+  /** The name of the agent → what it did. */
+  agents: Record<string, AgentFigures>;
+  /** Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time. */
+  refused: Call[];
+}
+
 /** An open file. */
 export interface BufferText {
   /** Its text, if it has unsaved changes. */
@@ -171,6 +235,10 @@ export interface Call {
   durationMs: number;
   /** How long the call waited for the user. */
   waitedMs: number;
+  /** The size of the whole result. */
+  resultBytes?: number;
+  /** The estimated tokens of the whole result. */
+  resultTokens?: number;
   /** Masked and cut. Absent in notifications. */
   arguments?: unknown;
   /** The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications. */
@@ -295,6 +363,7 @@ export type Decision = "allow-once" | "allow-session" | "allow-project" | "allow
 
 /** The stable name of a kind of diagnostic. */
 export type DiagnosticCode = "syntax" | "outside-workspace" | "settings" | "too-deep" | "unreadable" | "wrong-type" | "missing-key" | "unknown-key" | "duplicate-key" | "same-key" | "conflicting-keys" | "type-mismatch" | "unknown-type" | "unused-key" | "ignored-key" | "bad-name" | "name-clash" | "hidden" | "unknown-server" | "only-restricts" | "too-many-servers" | "bad-port" | "bad-duration" | "milliseconds" | "bad-url" | "bad-header" | "bad-variable" | "bad-level" | "bad-condition" | "bad-regex" | "bad-glob" | "bad-tool" | "unknown-result" | "nul" | "invisible-text" | "blocked-address" | "arguments-too-long" | "command-not-found" | "relative-path" | "shell" | "risky-variable" | "unset-variable" | "unknown-expansion" | "unknown-input" | "raw-secret" | "secret-not-referenced" | "plain-http" | "deprecated-sse" | "tcp-host" | "ourselves" | "needs-trust" | "deprecated-spelling" | "secret-to-host" | "other-spelling" | "setting" | "no-file" | "more" | "connection-failed" | "port-closed" | "needs-sign-in" | "awaiting-trust" | "not-trusted" | "awaiting-input" | "sandbox-not-enforced" | "unknown-tool";
+export type DiagnosticCode = "syntax" | "outside-workspace" | "settings" | "too-deep" | "unreadable" | "wrong-type" | "missing-key" | "unknown-key" | "duplicate-key" | "same-key" | "conflicting-keys" | "type-mismatch" | "unknown-type" | "unused-key" | "ignored-key" | "bad-name" | "name-clash" | "hidden" | "unknown-server" | "only-restricts" | "too-many-servers" | "bad-port" | "bad-duration" | "milliseconds" | "bad-url" | "bad-header" | "bad-variable" | "bad-level" | "bad-condition" | "bad-regex" | "bad-glob" | "bad-tool" | "unknown-result" | "nul" | "invisible-text" | "blocked-address" | "arguments-too-long" | "command-not-found" | "relative-path" | "shell" | "risky-variable" | "unset-variable" | "unknown-expansion" | "unknown-input" | "raw-secret" | "plain-http" | "deprecated-sse" | "tcp-host" | "ourselves" | "needs-trust" | "deprecated-spelling" | "secret-to-host" | "other-spelling" | "setting" | "no-file" | "more" | "connection-failed" | "port-closed" | "needs-sign-in" | "awaiting-trust" | "not-trusted" | "awaiting-input" | "sandbox-not-enforced" | "unknown-tool" | "unused-tools";
 
 /** A program whose config files can be imported and exported. */
 export type Dialect = "vscode" | "claude" | "claude-desktop" | "cursor" | "windsurf" | "zed" | "cline" | "codex" | "gemini" | "qwen" | "opencode" | "copilot" | "continue" | "goose" | "mcphub";
@@ -497,6 +566,8 @@ export type LogSource = "stderr" | "server" | "sidecar";
 
 export interface MetricsList {
   servers: ServerMetrics[];
+  /** What agents get in their list of tools, by the sections of `config.toml`. The last one is for all other agents. */
+  views: ViewCost[];
 }
 
 export interface OneServer {
@@ -769,6 +840,8 @@ export interface ServerMetrics {
   discoverMs?: number;
   restarts: number;
   uptimeMs?: number;
+  /** The estimated tokens of the definitions of its tools. */
+  tokens: number;
   tools: ToolMetrics[];
 }
 
@@ -831,6 +904,8 @@ export interface ServerStatus {
   resourceCount: number;
   promptCount: number;
   tools: ToolSummary[];
+  /** The estimated tokens that the definitions of its tools take in the context of a model. */
+  tokens: number;
   pid?: number;
   startedAt?: Timestamp;
   /** How long the last ping or call took at the server. */
@@ -907,6 +982,8 @@ export interface ToolInfo {
   source: string;
   /** The tool has changed since the user allowed it, so the next call asks again. */
   changed?: boolean;
+  /** The estimated tokens that its definition takes in the context of a model. */
+  tokens: number;
 }
 
 export interface ToolList {
@@ -923,6 +1000,12 @@ export interface ToolMetrics {
   p99Ms: number;
   /** The median time that calls waited for the user, of those that did. */
   waitedMs: number;
+  /** The median of the estimated tokens of a result. */
+  resultTokens: number;
+  /** The estimated tokens of all results. */
+  totalResultTokens: number;
+  /** The estimated tokens of its definition. Absent if the server does not offer it now. */
+  tokens?: number;
 }
 
 /** The outcome of a tool call. */
@@ -948,10 +1031,24 @@ export interface ToolSummary {
   name: string;
   description: string;
   annotations: Annotations;
+  /** The estimated tokens of its definition. */
+  tokens: number;
 }
 
 /** How a server is reached. */
 export type Transport = "stdio" | "tcp" | "http" | "sse" | "sdk" | "claudeai-proxy";
+
+/** What a view of `config.toml` shows to its agents, and what that costs. */
+export interface ViewCost {
+  /** The name of the section `[agents."NAME"]`. Empty for agents without one. */
+  agent: string;
+  /** How many tools these agents can call. */
+  tools: number;
+  /** The estimated tokens of the definitions that they get in their list of tools. */
+  tokens: number;
+  /** They search tools instead of listing them. */
+  search?: boolean;
+}
 
 /** A place in the arguments of a call that does not match the schema. */
 export interface Violation {
@@ -1050,6 +1147,20 @@ export interface Commands {
   "mcp.calls.verify": { params: Record<string, unknown>; answer: CallLogCheck };
   /** Reports figures of servers and tools. */
   "mcp.metrics": { params: { server?: ServerName | null }; answer: MetricsList };
+  /** Reads the whole result of a call that an agent got only in part. It is kept for a while. */
+  "mcp.call.result": { params: { callId: CallId }; answer: ToolResult };
+  /** Lists the agents that are connected, and what they are doing. */
+  "mcp.agents": { params: Record<string, unknown>; answer: AgentList };
+  /** Limits running agents to a set of tools of `config.toml`. */
+  "mcp.agent.set": { params: { set?: string | null; agent?: string | null }; answer: AgentList };
+  /** Pauses an agent, or lets it go on. Its calls wait meanwhile. */
+  "mcp.agent.pause": { params: { agent: string; paused: boolean }; answer: AgentList };
+  /** Disconnects an agent. Its calls end. */
+  "mcp.agent.disconnect": { params: { agent: string }; answer: AgentList };
+  /** Reports what agents did while no editor was open. */
+  "mcp.away": { params: Record<string, unknown>; answer: AwayReport };
+  /** Allows a call that was refused because nobody could be asked: the same call of the same agent, once. */
+  "mcp.away.allow": { params: { callId: CallId }; answer: Done };
   /** Checks this machine and the configuration. */
   "mcp.doctor": { params: Record<string, unknown>; answer: CheckList };
   /** Lists the entries of `actions` for files of a type. They change only when a config file or a server does. */
@@ -1082,6 +1193,8 @@ export interface Notifications {
   "mcp/callFinished": { params: Call };
   /** A line of a server's log. */
   "mcp/log": { params: { server: ServerName; level: string; text: string; time: Timestamp } };
+  /** Agents have connected or disconnected, or do something else now. `mcp.agents` lists them. */
+  "mcp/agentsChanged": { params: { agents: number } };
   /** A resource has changed that the editor reads with `subscribe`. */
   "mcp/resourceUpdated": { params: { server: ServerName; uri: string } };
   /** From the editor: whether it trusts the workspace. */

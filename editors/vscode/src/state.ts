@@ -31,6 +31,7 @@ export class WorkspaceState {
   private readonly serversEmitter = new EventEmitter<string | undefined>();
   private readonly approvalsEmitter = new EventEmitter<readonly Approval[]>();
   private readonly callEmitter = new EventEmitter<Call>();
+  private readonly agentsEmitter = new EventEmitter<void>();
   private readonly resourceEmitter = new EventEmitter<Params<"mcp/resourceUpdated">>();
   private readonly logEmitter = new EventEmitter<Params<"mcp/log">>();
 
@@ -39,6 +40,8 @@ export class WorkspaceState {
   /** The list of questions has changed. Carries the previous list. */
   readonly onApprovals = this.approvalsEmitter.event;
   readonly onCall = this.callEmitter.event;
+  /** Agents have connected or disconnected, or do something else. */
+  readonly onAgents = this.agentsEmitter.event;
   readonly onResource = this.resourceEmitter.event;
   readonly onLog = this.logEmitter.event;
 
@@ -90,6 +93,7 @@ export class WorkspaceState {
       this.setApprovals(waiting);
     },
     "mcp/callFinished": call => this.callEmitter.fire(call),
+    "mcp/agentsChanged": () => this.agentsEmitter.fire(),
     // Levels may have changed even if no server has.
     "mcp/configReloaded": () => this.serversEmitter.fire(undefined),
     "mcp/resourceUpdated": changed => this.resourceEmitter.fire(changed),

@@ -19,6 +19,14 @@ export function plural(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** An estimate of tokens for people: `~340`, `~1.2k`, `~12k`. */
+export function tokens(count: number): string {
+  if (count < 1_000) {
+    return `~${count}`;
+  }
+  return `~${(count / 1_000).toFixed(count < 9_950 ? 1 : 0)}k`;
+}
+
 /** Control characters, characters without width and those that reverse the direction of text. */
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.

@@ -91,6 +91,12 @@ const scenes = {
     await vs.treeItem("claude-code").waitFor();
   },
 
+  async agents({ vs }) {
+    await vs.command("View: Close All Editors");
+    await vs.command("MCP Sidecar: Focus on Agents View");
+    await vs.treeItem("idle").waitFor();
+  },
+
   async filter({ vs }) {
     await vs.command("MCP Sidecar: Filter Calls…");
     await vs.page.locator(".quick-input-list").getByText("denied calls").waitFor();

@@ -185,6 +185,8 @@ codes! {
     SandboxNotEnforced = "sandbox-not-enforced", Warning;
     /// A rule or an action names a tool that the connected server does not have.
     UnknownTool = "unknown-tool", Warning, QuickFix;
+    /// Many tools of a server are never called, but their definitions take a part of the context of every agent.
+    UnusedTools = "unused-tools", Information, QuickFix;
 }
 
 impl std::fmt::Display for Code {

@@ -15,7 +15,7 @@ use super::{Times, change};
 use crate::engine::Engine;
 use crate::engine::approvals::{Answer, Answered, GroupKey, Question, Saving};
 use crate::engine::asking::{AgentConnection, CallOrigin};
-use crate::engine::consent::{AllowedEdit, Denial, OnceClaim};
+use crate::engine::consent::{AllowedAction, Denial, OnceClaim};
 use crate::engine::prompt;
 use crate::engine::record::Recording;
 use crate::engine::snapshot::OfferedTool;
@@ -112,7 +112,7 @@ impl HookTask {
         let mut number = DefaultHasher::new();
         (agent, &session).hash(&mut number);
         // Not the number of a connection that serves MCP.
-        let connection = AgentConnection { number: number.finish() | 1 << 63, gone };
+        let connection = AgentConnection { number: number.finish() | 1 << 63, set: None, gone };
         let call = ToolCall {
             id: CallId::random(),
             kind: CallKind::Hook,
@@ -131,7 +131,8 @@ impl HookTask {
         let Some(ruling) = self.ruling() else { return HookAnswer::NoRule };
         let started = Instant::now();
         let registered = self.engine.0.shared.calls.register(&self.call.id, None, None);
-        registered.set_origin(CallOrigin { tool: self.call.tool.tool.clone(), requester: self.call.requester.clone() });
+        let (tool, requester) = (self.call.tool.clone(), self.call.requester.clone());
+        registered.set_origin(CallOrigin { tool, requester, agent: None });
         let waited = registered.waited.clone();
         let mut recording = Recording::new(&self.engine, &self.call);
         let decided = tokio::select! {
@@ -145,8 +146,8 @@ impl HookTask {
         };
         let (answer, recorded) = match decided {
             Ok(()) => {
-                if let Some(edit) = self.edit().filter(|_| self.event == HookEvent::BeforeTool) {
-                    self.engine.0.shared.allowed_edits.add(edit);
+                if let Some(action) = self.asked_again().filter(|_| self.event == HookEvent::BeforeTool) {
+                    self.engine.0.shared.allowed_actions.add(action);
                 }
                 (HookAnswer::Allow, Ok(()))
             }
@@ -187,7 +188,7 @@ impl HookTask {
             _ => GrantMatch::None,
         };
         let is_second = self.event == HookEvent::PermissionRequest
-            && self.edit().is_some_and(|edit| self.engine.0.shared.allowed_edits.take(&edit));
+            && self.asked_again().is_some_and(|action| self.engine.0.shared.allowed_actions.take(&action));
         let consent = match &grant {
             _ if is_second => Consent::Answer(Decision::AllowOnce, "the answer before the agent used the tool".into()),
             GrantMatch::Active(grant) if self.view.accepts(grant.level()) => Consent::Grant(grant),
@@ -249,14 +250,19 @@ impl HookTask {
         }
     }
 
-    /// The change of a file that this is, for an agent that asks about it twice.
-    fn edit(&self) -> Option<AllowedEdit> {
-        match &self.action.kind {
-            ActionKind::Edit { .. } => {
-                Some((self.action.agent, self.call.workflow.clone(), self.call.arguments.clone()))
+    /// The action, for an agent that asks about it again when it needs a permission. The second question about a command
+    /// may have another description.
+    fn asked_again(&self) -> Option<AllowedAction> {
+        let arguments = match &self.action.kind {
+            ActionKind::Edit { .. } => self.call.arguments.clone(),
+            ActionKind::Shell { text, .. } => {
+                let others = self.action.unknown_arguments().into_iter();
+                let others = others.filter_map(|key| Some((key.to_owned(), self.call.arguments.get(key)?.clone())));
+                Arc::new(others.chain([(String::new(), Value::String(text.clone()))]).collect())
             }
-            ActionKind::Shell { .. } | ActionKind::Fetch { .. } | ActionKind::Other => None,
-        }
+            ActionKind::Fetch { .. } | ActionKind::Other => return None,
+        };
+        Some((self.action.agent, self.call.workflow.clone(), arguments))
     }
 
     /// The subject of a lasting answer.
@@ -322,8 +328,8 @@ impl Engine {
         let view = self.view(requester);
         let reported = Requester { name: agent.reported_name().to_owned(), ..requester.clone() };
         match view.agent.as_str() {
-            "" | "*" => self.view(&reported).clone(),
-            _ => view.clone(),
+            "" | "*" => self.view(&reported),
+            _ => view,
         }
     }
 }

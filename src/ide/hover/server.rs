@@ -3,7 +3,7 @@
 use crate::engine::snapshot::{ServerView, Trust};
 use crate::ide::config_view::ConfigView;
 use crate::ide::markdown::{block, code, line};
-use crate::model::{Status, millis};
+use crate::model::{Status, millis, tokens};
 use crate::policy::NameGlob;
 use crate::policy::location;
 use crate::text::counted;
@@ -76,7 +76,11 @@ fn numbers(view: &ServerView) -> String {
     let state = &view.state;
     let mut parts = Vec::new();
     if state.status == Status::Connected {
-        parts.push(counted(view.shown_tools().count(), "tool"));
+        let tools = counted(view.shown_tools().count(), "tool");
+        parts.push(match view.tokens() {
+            0 => tools,
+            tokens => format!("{tools} ({})", tokens::shown(tokens)),
+        });
         parts.push(counted(view.resources().len(), "resource"));
         parts.push(counted(view.prompts().len(), "prompt"));
     }

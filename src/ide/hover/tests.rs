@@ -25,7 +25,7 @@ fn a_server_shows_its_state_and_what_it_overrides() {
 
     test-server 1.2.3 · MCP 2025-11-25
 
-    2 tools · 0 resources · 0 prompts · latency 1.5 ms
+    2 tools (~103 tokens) · 0 resources · 0 prompts · latency 1.5 ms
 
     Scope: project (`mcp.json:1`)
 
@@ -80,6 +80,8 @@ fn a_tool_shows_its_parameters_and_what_sets_its_level() {
     | `limit` | integer | default `10` |
 
     According to its server: read-only
+
+    Its definition takes ~51 tokens of a model's context.
 
     Level: **deny**, set by `mcp.json:1 tools.read`
 

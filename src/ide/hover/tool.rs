@@ -8,7 +8,7 @@ use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot};
 use crate::ide::config_view::ConfigView;
 use crate::ide::markdown::{block, code, code_cell, line};
 use crate::ide::value_docs;
-use crate::model::{Annotations, Status};
+use crate::model::{Annotations, Status, tokens};
 use crate::policy::NameGlob;
 use crate::text::counted;
 
@@ -58,6 +58,7 @@ fn describe_tool(snapshot: &Snapshot, view: &ServerView, offered: &OfferedTool) 
     }
     parts.extend(parameters(&tool.input_schema));
     parts.extend(annotations(tool.annotations));
+    parts.push(format!("Its definition takes {} of a model's context.", tokens::shown(offered.tokens())));
     let explained = snapshot.rules.explain(&offered.id.server, tool, None, view.trust_state());
     let level = explained.ruling.level;
     parts.push(format!(

@@ -112,3 +112,36 @@ fn the_live_state_ignores_what_is_not_shown() {
     assert!(state(&scene) == before);
     assert!(state(&scene.status("a", Status::Failed, None)) != before);
 }
+
+#[test]
+fn tools_that_are_never_called_are_reported_and_can_be_hidden_and_shown_again() {
+    let names: Vec<String> = (0..60).map(|number| format!("tool{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let text = "{ \"servers\": {\n  \"a\": { \"command\": \"a\" } // mine\n} }";
+    let mut scene = Scene::new(text).connected("a", &names);
+    assert_eq!(shown(&scene), "", "nothing is known about its use");
+    scene.snapshot.usage = ToolUsage::of("a", &[("tool00", 15), ("tool01", 4)]).into();
+    assert_eq!(shown(&scene), "", "it is hardly used");
+    scene.snapshot.usage = ToolUsage::of("a", &[("tool00", 15), ("tool01", 5), ("gone", 1)]).into();
+    let found = problems(&scene.config());
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        found[0].message,
+        "the tools of `a` take ~780 tokens of the context of each agent; 58 of 60 tools were never called in 30 days"
+    );
+    assert!(found[0].help.as_ref().unwrap().starts_with("never called: tool02, tool03, "), "{:?}", found[0].help);
+    let fix = crate::ide::fixes::fixes(&scene.config(), &found[0]).remove(0);
+    assert_eq!(fix.title, "hide 58 unused tools from agents");
+    let mut hidden = text.to_owned();
+    hidden.replace_range(fix.edits[0].span.clone(), &fix.edits[0].text);
+    assert!(hidden.contains("\"tool59\": \"disable\"") && hidden.contains("// mine"), "{hidden}");
+    assert!(!hidden.contains("tool00") && !hidden.contains("tool01"), "{hidden}");
+    let scene = Scene::new(&hidden).connected("a", &names);
+    let config = scene.config();
+    let entry = config.entries().remove(0);
+    let fix = crate::ide::fixes::show_hidden_tools(&config, &entry).unwrap();
+    assert_eq!(fix.title, "show 58 hidden tools to agents again");
+    let mut again = hidden.clone();
+    again.replace_range(fix.edits[0].span.clone(), &fix.edits[0].text);
+    assert!(!again.contains("disable") && again.contains("// mine"), "{again}");
+}

@@ -42,7 +42,9 @@ impl Connection {
         if let Some(direct) = &self.0.direct {
             let id = NumberOrString::Number(direct.next_id.fetch_add(1, Ordering::Relaxed));
             let meta = request.get_meta_mut();
-            meta.extend(call.meta.iter().map(|(key, value)| (key.clone(), value.clone())));
+            for (key, value) in call.meta.iter() {
+                meta.insert(key.clone(), value.clone());
+            }
             meta.set_progress_token(ProgressToken(id.clone()));
             let (slot, reply) = Slot::direct(options.progress.clone(), &call.id, options.sent.clone());
             let started = Instant::now();

@@ -44,11 +44,11 @@ async fn every_change_of_the_call_log_is_noticed_and_names_the_record() {
         ("cut", "DELETE FROM links WHERE call = 4; DELETE FROM calls WHERE id = 4"),
         (
             "add",
-            "INSERT INTO calls SELECT 9, 'z', project, time, server, tool, requester, workflow, decision, decided_by, finished, success, error, duration_us, arguments, result, waited_us, requested, kind FROM calls WHERE id = 2",
+            "INSERT INTO calls SELECT 9, 'z', project, time, server, tool, requester, workflow, decision, decided_by, finished, success, error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens FROM calls WHERE id = 2",
         ),
         (
             "add before",
-            "INSERT INTO calls SELECT -9, 'z', project, time, server, tool, requester, workflow, decision, decided_by, finished, success, error, duration_us, arguments, result, waited_us, requested, kind FROM calls WHERE id = 2",
+            "INSERT INTO calls SELECT -9, 'z', project, time, server, tool, requester, workflow, decision, decided_by, finished, success, error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens FROM calls WHERE id = 2",
         ),
         ("another workspace", "UPDATE calls SET project = '/other' WHERE id = 3"),
         ("without an end", "DELETE FROM chains"),

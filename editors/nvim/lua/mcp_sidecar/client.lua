@@ -98,6 +98,7 @@ local function on_init(client)
   require("mcp_sidecar.auto_restart")
   require("mcp_sidecar.sdk").connect(client)
   events.emit("ready", client.id)
+  vim.schedule(function() require("mcp_sidecar.agents").greet() end)
 end
 
 local function on_attach(client, buffer)

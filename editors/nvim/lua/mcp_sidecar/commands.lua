@@ -112,11 +112,30 @@ local function metrics(arguments)
       table.insert(lines, ("**%s**  %s, %d restarts"):format(server.server, times, server.restarts or 0))
       for _, tool in ipairs(server.tools) do
         local spread = ("median %s, 95th percentile %s"):format(took(tool.p50Ms), took(tool.p95Ms))
-        table.insert(lines, ("- `%s`  %d calls, %d errors, %s"):format(tool.tool, tool.calls, tool.errors, spread))
+        local cost = ("results %s tokens"):format(style.tokens(tool.totalResultTokens))
+        local line = ("- `%s`  %d calls, %d errors, %s, %s"):format(tool.tool, tool.calls, tool.errors, spread, cost)
+        table.insert(lines, line)
       end
+    end
+    for _, view in ipairs(result.views) do
+      local who = view.agent ~= "" and view.agent or #result.views > 1 and "other agents" or "all agents"
+      local how = view.search and ", searched with find_tools" or ""
+      local cost = ("%d tools, %s tokens%s"):format(view.tools, style.tokens(view.tokens), how)
+      table.insert(lines, ("**%s**  %s"):format(who, cost))
     end
     windows.peek(lines, "metrics", "No server has run yet.")
   end)
+end
+
+local function sets()
+  return fetched("mcp.agents", "sets", function(set) return set end)
+end
+
+local function set(arguments)
+  local agents = require("mcp_sidecar.agents")
+  if arguments[1] == "none" then return agents.set(nil) end
+  if arguments[1] then return agents.set(arguments[1]) end
+  agents.choose_set()
 end
 
 local function call(arguments, command)
@@ -176,6 +195,9 @@ end
 local subcommands = {
   tools = dashboard("tools"),
   calls = dashboard("calls"),
+  agents = dashboard("agents"),
+  away = { function() require("mcp_sidecar.agents").away() end },
+  set = { set, first(function() return vim.list_extend({ "none" }, sets()) end) },
   grants = dashboard("grants"),
   approvals = dashboard("approvals"),
   approve = { function() require("mcp_sidecar.ui.approval").focus() end },

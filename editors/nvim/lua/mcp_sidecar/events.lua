@@ -5,7 +5,7 @@ local M = {}
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_events", {})
 
----@alias mcp_sidecar.Event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
+---@alias mcp_sidecar.Event "servers"|"approvals"|"tools"|"call"|"agents"|"log"|"reload"|"resource"|"ready"|"exit"
 
 ---@type table<mcp_sidecar.Event, string>
 local patterns = {
@@ -13,6 +13,7 @@ local patterns = {
   approvals = "McpApproval",
   tools = "McpToolsChanged",
   call = "McpCallFinished",
+  agents = "McpAgentsChanged",
   log = "McpLog",
   reload = "McpConfigReloaded",
   resource = "McpResourceUpdated",

@@ -21,11 +21,43 @@
 ---@class mcp_sidecar.ActionList
 ---@field actions mcp_sidecar.ActionEntry[]
 
+---A call of an agent that has not ended.
+---@class mcp_sidecar.AgentCall
+---@field callId mcp_sidecar.CallId
+---@field server mcp_sidecar.ServerName
+---@field tool string
+---@field since mcp_sidecar.Timestamp
+---@field question? string The id of the question that it waits for.
+
+---What agents of one name did.
+---@class mcp_sidecar.AgentFigures
+---@field calls integer
+---@field denied integer Calls that a rule or the user refused.
+---@field tokens integer The estimated tokens of all results.
+
 ---The level of a tool for one agent.
 ---@class mcp_sidecar.AgentLevel
 ---@field agent string
 ---@field level mcp_sidecar.Level
 ---@field source string
+
+---The agents that are connected.
+---@class mcp_sidecar.AgentList
+---@field agents mcp_sidecar.AgentStatus[] In the order in which they connected.
+---@field sets string[] The sets of tools in `config.toml`.
+
+---An agent that is connected.
+---@class mcp_sidecar.AgentStatus
+---@field id string Names this connection in commands.
+---@field name string The name that it reports, or that its user chose. Empty until it is known.
+---@field folder string The workspace or worktree that it works in.
+---@field since mcp_sidecar.Timestamp
+---@field set? string The set of tools that it is limited to.
+---@field problem? string Why it has no tools, if its set is unknown.
+---@field paused boolean Its calls wait until the user lets it go on.
+---@field doing string The state in a few words: `idle`, `runs git/log`, `waits for you: git/push`, `paused`.
+---@field calls mcp_sidecar.AgentCall[] Its calls that have not ended, oldest first.
+---@field today mcp_sidecar.AgentFigures What agents of this name did in this workspace in the last 24 hours.
 
 ---What a server claims about a tool.
 ---@class mcp_sidecar.Annotations
@@ -98,6 +130,14 @@
 ---How a question ended.
 ---@alias mcp_sidecar.ApprovalOutcome "answered"|"dismissed"|"expired"|"withdrawn"|"unasked"
 
+---What agents did while no editor was open.
+---@class mcp_sidecar.AwayReport
+---@field since? mcp_sidecar.Timestamp When the last editor left. Absent if none was open before.
+---@field until? mcp_sidecar.Timestamp When the next one came. Absent if there is still none.
+---@field summary? string All of it in a sentence. Absent if agents did nothing.
+---@field agents table<string, mcp_sidecar.AgentFigures> The name of the agent → what it did.
+---@field refused mcp_sidecar.Call[] Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time.
+
 ---An open file.
 ---@class mcp_sidecar.BufferText
 ---@field text? string Its text, if it has unsaved changes.
@@ -122,6 +162,8 @@
 ---@field error? string
 ---@field durationMs number Without the time that the call waited for the user.
 ---@field waitedMs number How long the call waited for the user.
+---@field resultBytes? integer The size of the whole result.
+---@field resultTokens? integer The estimated tokens of the whole result.
 ---@field arguments? any Masked and cut. Absent in notifications.
 ---@field requestedArguments? any The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications.
 ---@field result? mcp_sidecar.RecordedResult Masked and cut. Absent in notifications.
@@ -212,6 +254,7 @@
 
 ---The stable name of a kind of diagnostic.
 ---@alias mcp_sidecar.DiagnosticCode "syntax"|"outside-workspace"|"settings"|"too-deep"|"unreadable"|"wrong-type"|"missing-key"|"unknown-key"|"duplicate-key"|"same-key"|"conflicting-keys"|"type-mismatch"|"unknown-type"|"unused-key"|"ignored-key"|"bad-name"|"name-clash"|"hidden"|"unknown-server"|"only-restricts"|"too-many-servers"|"bad-port"|"bad-duration"|"milliseconds"|"bad-url"|"bad-header"|"bad-variable"|"bad-level"|"bad-condition"|"bad-regex"|"bad-glob"|"bad-tool"|"unknown-result"|"nul"|"invisible-text"|"blocked-address"|"arguments-too-long"|"command-not-found"|"relative-path"|"shell"|"risky-variable"|"unset-variable"|"unknown-expansion"|"unknown-input"|"raw-secret"|"secret-not-referenced"|"plain-http"|"deprecated-sse"|"tcp-host"|"ourselves"|"needs-trust"|"deprecated-spelling"|"secret-to-host"|"other-spelling"|"setting"|"no-file"|"more"|"connection-failed"|"port-closed"|"needs-sign-in"|"awaiting-trust"|"not-trusted"|"awaiting-input"|"sandbox-not-enforced"|"unknown-tool"
+---@alias mcp_sidecar.DiagnosticCode "syntax"|"outside-workspace"|"settings"|"too-deep"|"unreadable"|"wrong-type"|"missing-key"|"unknown-key"|"duplicate-key"|"same-key"|"conflicting-keys"|"type-mismatch"|"unknown-type"|"unused-key"|"ignored-key"|"bad-name"|"name-clash"|"hidden"|"unknown-server"|"only-restricts"|"too-many-servers"|"bad-port"|"bad-duration"|"milliseconds"|"bad-url"|"bad-header"|"bad-variable"|"bad-level"|"bad-condition"|"bad-regex"|"bad-glob"|"bad-tool"|"unknown-result"|"nul"|"invisible-text"|"blocked-address"|"arguments-too-long"|"command-not-found"|"relative-path"|"shell"|"risky-variable"|"unset-variable"|"unknown-expansion"|"unknown-input"|"raw-secret"|"plain-http"|"deprecated-sse"|"tcp-host"|"ourselves"|"needs-trust"|"deprecated-spelling"|"secret-to-host"|"other-spelling"|"setting"|"no-file"|"more"|"connection-failed"|"port-closed"|"needs-sign-in"|"awaiting-trust"|"not-trusted"|"awaiting-input"|"sandbox-not-enforced"|"unknown-tool"|"unused-tools"
 
 ---A program whose config files can be imported and exported.
 ---@alias mcp_sidecar.Dialect "vscode"|"claude"|"claude-desktop"|"cursor"|"windsurf"|"zed"|"cline"|"codex"|"gemini"|"qwen"|"opencode"|"copilot"|"continue"|"goose"|"mcphub"
@@ -359,6 +402,7 @@
 
 ---@class mcp_sidecar.MetricsList
 ---@field servers mcp_sidecar.ServerMetrics[]
+---@field views mcp_sidecar.ViewCost[] What agents get in their list of tools, by the sections of `config.toml`. The last one is for all other agents.
 
 ---@class mcp_sidecar.OneServer
 ---@field server mcp_sidecar.ServerStatus
@@ -569,6 +613,7 @@
 ---@field discoverMs? number
 ---@field restarts integer
 ---@field uptimeMs? number
+---@field tokens integer The estimated tokens of the definitions of its tools.
 ---@field tools mcp_sidecar.ToolMetrics[]
 
 ---The name of a server: letters, digits, `-` and `_`.
@@ -611,6 +656,7 @@
 ---@field resourceCount integer
 ---@field promptCount integer
 ---@field tools mcp_sidecar.ToolSummary[]
+---@field tokens integer The estimated tokens that the definitions of its tools take in the context of a model.
 ---@field pid? integer
 ---@field startedAt? mcp_sidecar.Timestamp
 ---@field latencyMs? number How long the last ping or call took at the server.
@@ -673,6 +719,7 @@
 ---@field level mcp_sidecar.Level
 ---@field source string Where the level comes from.
 ---@field changed? boolean The tool has changed since the user allowed it, so the next call asks again.
+---@field tokens integer The estimated tokens that its definition takes in the context of a model.
 
 ---@class mcp_sidecar.ToolList
 ---@field tools mcp_sidecar.ToolInfo[]
@@ -686,6 +733,9 @@
 ---@field p95Ms number
 ---@field p99Ms number
 ---@field waitedMs number The median time that calls waited for the user, of those that did.
+---@field resultTokens integer The median of the estimated tokens of a result.
+---@field totalResultTokens integer The estimated tokens of all results.
+---@field tokens? integer The estimated tokens of its definition. Absent if the server does not offer it now.
 
 ---The outcome of a tool call.
 ---@class mcp_sidecar.ToolResult
@@ -704,9 +754,17 @@
 ---@field name string
 ---@field description string
 ---@field annotations mcp_sidecar.Annotations
+---@field tokens integer The estimated tokens of its definition.
 
 ---How a server is reached.
 ---@alias mcp_sidecar.Transport "stdio"|"tcp"|"http"|"sse"|"sdk"|"claudeai-proxy"
+
+---What a view of `config.toml` shows to its agents, and what that costs.
+---@class mcp_sidecar.ViewCost
+---@field agent string The name of the section `[agents."NAME"]`. Empty for agents without one.
+---@field tools integer How many tools these agents can call.
+---@field tokens integer The estimated tokens of the definitions that they get in their list of tools.
+---@field search? boolean They search tools instead of listing them.
 
 ---A place in the arguments of a call that does not match the schema.
 ---@class mcp_sidecar.Violation

@@ -194,6 +194,7 @@ M.handlers = {
   ["mcp/configReloaded"] = handler("reload", nothing),
   ["mcp/callFinished"] = handler("call", function() vim.schedule(require("mcp_sidecar.open_files").reload) end),
   ["mcp/log"] = handler("log", nothing),
+  ["mcp/agentsChanged"] = handler("agents", nothing),
   ["mcp/resourceUpdated"] = handler(
     "resource",
     function(_, params) require("mcp_sidecar.resources").refresh(params.server, params.uri) end

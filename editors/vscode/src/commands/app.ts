@@ -5,7 +5,7 @@ import type { Attention } from "../approvals/attention";
 import type { ApprovalPanel } from "../approvals/panel";
 import { showError } from "../errors";
 import { pageSettled } from "../focus";
-import type { Approval, Call, Commands, Grant, ServerStatus, ToolInfo } from "../protocol";
+import type { AgentStatus, Approval, Call, Commands, Grant, ServerStatus, ToolInfo } from "../protocol";
 import type { Results } from "../results/panel";
 import type { Sidecar } from "../sidecar";
 import { quoted } from "../text";
@@ -26,6 +26,7 @@ export interface App {
   calls: ListView<Call>;
   /** Which calls are shown. */
   filter: CallFilter;
+  agents: ListView<AgentStatus>;
   grants: ListView<Grant>;
 }
 

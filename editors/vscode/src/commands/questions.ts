@@ -53,7 +53,11 @@ export function questionCommands(app: App): void {
 }
 
 function callCommands(app: App): void {
-  register(app, "mcpSidecar.call.open", (call?: Call) => call && app.results.call(call));
+  register(
+    app,
+    "mcpSidecar.call.open",
+    async (call?: Call) => call && app.results.call(await withWholeResult(app, call)),
+  );
   register(app, "mcpSidecar.call.again", async (call?: Call) => {
     if (call) {
       await runAgain(fullName(call), call.arguments);
@@ -61,6 +65,19 @@ function callCommands(app: App): void {
   });
   register(app, "mcpSidecar.calls.refresh", () => app.calls.refresh());
   register(app, "mcpSidecar.calls.filter", () => filterCalls(app));
+}
+
+/** Of a large result, the log has only the beginning. The whole is kept for a while if an agent got it in parts. */
+async function withWholeResult({ sidecar }: App, call: Call): Promise<Call> {
+  if (!call.result || call.result.content) {
+    return call;
+  }
+  try {
+    const { content, isError } = await sidecar.command("mcp.call.result", { callId: call.callId });
+    return { ...call, result: { content, isError } };
+  } catch {
+    return call;
+  }
 }
 
 async function filterCalls({ sidecar, calls, filter }: App): Promise<void> {

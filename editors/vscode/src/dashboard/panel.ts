@@ -19,9 +19,9 @@ export function dashboard(app: App): Disposable[] {
 
   const page = async () => {
     tools = (await sidecar.command("mcp.tools", { all: true })).tools;
-    const metrics = (await sidecar.command("mcp.metrics", {})).servers;
+    const { servers: metrics, views } = await sidecar.command("mcp.metrics", {});
     const { servers, approvals } = sidecar.state;
-    const body = dashboardPage({ servers, tools, metrics, approvals: approvals.length });
+    const body = dashboardPage({ servers, tools, metrics, views, approvals: approvals.length });
     return { key: "dashboard", title: "MCP Sidecar", body };
   };
   const draw = () => {

@@ -4,6 +4,7 @@ import { clock, when } from "../clock";
 import { plain } from "../markdown";
 import type { Call, Grant } from "../protocol";
 import { duration } from "../results/page";
+import { tokens } from "../text";
 import type { Row } from "./row";
 import { LEVEL_WORDS } from "./serverRows";
 
@@ -20,6 +21,9 @@ export function callRow(call: Call): Row {
     `${plain(when(call.time))} · ${duration(call.durationMs)}`,
     `asked by ${plain(who)} · ${plain(call.decision)}, decided by ${plain(call.decidedBy)}`,
   ];
+  if (call.resultBytes !== undefined && call.resultTokens !== undefined) {
+    lines.push(`result: ${call.resultBytes} bytes, ${tokens(call.resultTokens)} tokens`);
+  }
   if (call.error) {
     lines.push(plain(call.error));
   }

@@ -12,7 +12,7 @@ import type {
   Tone,
   ToolInfo,
 } from "../protocol";
-import { plural } from "../text";
+import { plural, tokens } from "../text";
 import type { Row } from "./row";
 
 const GREEN = "testing.iconPassed";
@@ -65,6 +65,10 @@ function serverTooltip(server: ServerStatus): string {
     lines.push(plain(description));
   }
   lines.push(`${plain(server.summary.text)} · ${server.transport} · ${server.scope}`);
+  if (server.tokens > 0) {
+    const count = plural(server.toolCount, "tool");
+    lines.push(`${tokens(server.tokens)} tokens for the definitions of ${count} in the context of a model`);
+  }
   if (server.latencyMs !== undefined) {
     lines.push(`responds in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
   }
@@ -100,14 +104,14 @@ export function noteRow(server: string, place: number, kind: "error" | "warning"
   };
 }
 
-export function groupRow(server: string, kind: "tools" | "resources" | "prompts", count: number): Row {
+export function groupRow(server: string, kind: "tools" | "resources" | "prompts", count: number, cost = 0): Row {
   const labels = { tools: "Tools", resources: "Resources", prompts: "Prompts" };
   const icons = { tools: "tools", resources: "files", prompts: "comment" };
   return {
     id: `group:${server}:${kind}`,
     label: labels[kind],
-    description: String(count),
-    spoken: plural(count, kind.slice(0, -1)),
+    description: cost > 0 ? `${count} · ${tokens(cost)} tokens` : String(count),
+    spoken: plural(count, kind.slice(0, -1)) + (cost > 0 ? `, ${tokens(cost)} tokens` : ""),
     icon: icons[kind],
     contextValue: `group.${kind}`,
     collapsible: kind === "tools" ? "Expanded" : "Collapsed",
@@ -168,6 +172,7 @@ export function toolTooltip(tool: ToolInfo, fields: readonly Field[] = []): stri
     plain(tool.description),
     lines.join("\n"),
     `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), decided by: ${plain(tool.source)}`,
+    `its definition takes ${tokens(tool.tokens)} tokens of a model's context`,
   ]
     .filter(Boolean)
     .join("\n\n");

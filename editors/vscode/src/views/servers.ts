@@ -20,7 +20,7 @@ type Group = "tools" | "resources" | "prompts";
 export type ServerNode =
   | { kind: "server"; server: string; status: ServerStatus }
   | { kind: "note"; server: string; place: number; level: "error" | "warning"; text: string }
-  | { kind: "group"; server: string; group: Group; count: number }
+  | { kind: "group"; server: string; group: Group; count: number; cost: number }
   | { kind: "tool"; server: string; tool: ToolInfo }
   | { kind: "resource"; server: string; resource: ResourceInfo }
   | { kind: "prompt"; server: string; prompt: PromptInfo };
@@ -51,7 +51,7 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
       case "note":
         return treeItem(noteRow(node.server, node.place, node.level, node.text), node);
       case "group":
-        return treeItem(groupRow(node.server, node.group, node.count), node);
+        return treeItem(groupRow(node.server, node.group, node.count, node.cost), node);
       case "tool":
         return treeItem(toolRow(node.tool), node);
       case "resource":
@@ -148,6 +148,9 @@ function below(status: ServerStatus): ServerNode[] {
     count > 0 || (group === "tools" && status.capabilities.includes("tools"));
   return [
     ...notes.map((note, place) => ({ kind: "note" as const, server, place, ...note })),
-    ...groups.filter(has).map(([group, count]) => ({ kind: "group" as const, server, group, count })),
+    ...groups.filter(has).map(([group, count]) => {
+      const cost = group === "tools" ? status.tokens : 0;
+      return { kind: "group" as const, server, group, count, cost };
+    }),
   ];
 }

@@ -1,4 +1,4 @@
---- The dashboard: every server, tool, question, call and grant of the workspace, with keys for each action.
+--- The dashboard: every server, tool, question, call, agent and grant of the workspace, with keys for each action.
 --- It shows the last known state. Only lines that differ are written, and the cursor stays on its row.
 
 local client = require("mcp_sidecar.client")
@@ -22,6 +22,7 @@ local state = {
   prompts = {}, ---@type table<string, mcp_sidecar.PromptInfo[]?>
   files = {}, ---@type mcp_sidecar.ConfigFile[]
   calls = {}, ---@type mcp_sidecar.Call[]
+  agents = {}, ---@type mcp_sidecar.AgentStatus[]
   grants = {}, ---@type mcp_sidecar.Grant[]
   log = {}, ---@type mcp_sidecar.ServerLogLine[]
   drawing = false,
@@ -143,7 +144,7 @@ local function load_log()
   end
 end
 
----@param view "calls"|"grants"
+---@param view "calls"|"grants"|"agents"
 local function load_list(view)
   client.fetch("mcp." .. view, { limit = view == "calls" and 200 or nil }, function(result)
     state[view] = result[view]
@@ -156,6 +157,7 @@ local loaders = {
   servers = load_servers,
   tools = M.load_tools,
   calls = function() load_list("calls") end,
+  agents = function() load_list("agents") end,
   grants = function() load_list("grants") end,
   log = load_log,
 }
@@ -225,6 +227,11 @@ end)
 client.on("call", function()
   if state.view == "calls" or state.view == "servers" then M.load() end
 end)
+for _, event in ipairs({ "agents", "approvals", "call" }) do
+  client.on(event, function()
+    if state.view == "agents" then M.load() end
+  end)
+end
 client.on("log", function()
   if state.view == "log" then M.load() end
 end)

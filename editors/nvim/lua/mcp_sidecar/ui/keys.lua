@@ -17,8 +17,8 @@ function M.attach(dashboard) board = dashboard end
 ---@return { kind?: string, item?: any }
 local function here() return board.rows()[vim.api.nvim_win_get_cursor(0)[1]] or {} end
 
----The distinct servers, tools or grants of the current row or the visual selection.
----@param kind "server"|"tool"|"grant"
+---The distinct servers, tools, agents or grants of the current row or the visual selection.
+---@param kind "server"|"tool"|"agent"|"grant"
 local function selected(kind)
   local first, last = vim.fn.line("v"), vim.fn.line(".")
   if vim.fn.mode() == "n" then
@@ -108,12 +108,28 @@ local function to_config()
   windows.edit(place.file, place.line)
 end
 
+---Shows a call. Of a large result, the log has only the beginning; the whole is kept for a while.
+---@param call mcp_sidecar.Call
+local function show_call(call)
+  local title, result = call.server .. "/" .. call.tool, call.result --[[@as any]]
+  if type(result) ~= "table" or not result.cut then return peek_json(call, title) end
+  client.command("mcp.call.result", { callId = call.callId }, function(problem, whole)
+    local shown = not problem and whole and { content = whole.content, isError = whole.isError } or result
+    peek_json(vim.tbl_extend("force", call, { result = shown }), title)
+  end)
+end
+
 ---What <CR> does for each kind of row.
 ---@type table<string, fun(item: any)?>
 local default_action = {
   approval = function(approval) require("mcp_sidecar.ui.approval").focus(approval.id) end,
   tool = function(tool) require("mcp_sidecar.ui.call").start(tool.name) end,
-  call = function(call) peek_json(call, call.server .. "/" .. call.tool) end,
+  call = show_call,
+  agent = function(agent)
+    local waiting = vim.iter(agent.calls):find(function(call) return call.question ~= nil end)
+    if waiting then return require("mcp_sidecar.ui.approval").focus(waiting.question) end
+    peek_json(agent, agent.name)
+  end,
   log = function(line) windows.peek({ line.text }, line.server) end,
   resource = function(resource) require("mcp_sidecar.resources").start(resource) end,
   prompt = function(prompt) require("mcp_sidecar.prompts").pick(prompt.server .. "/" .. prompt.name) end,
@@ -130,6 +146,7 @@ local details = {
   tool = function(tool) require("mcp_sidecar.ui.call").describe(tool) end,
   server = describe,
   grant = function(grant) peek_json(grant, "grant") end,
+  agent = function(agent) peek_json(agent, agent.name) end,
   resource = function(resource) peek_json(resource, resource.name or "resource") end,
   prompt = function(prompt) peek_json(prompt, prompt.name) end,
   file = function(file) windows.peek({ file.message }, file.name) end,
@@ -191,7 +208,35 @@ local function yank()
   client.info("yanked " .. text)
 end
 
+---Lets the calls of an agent wait, or lets it go on.
+local function pause()
+  for _, agent in ipairs(selected("agent")) do
+    and_load("mcp.agent.pause", { agent = agent.id, paused = not agent.paused })
+  end
+end
+
+---Asks for a set of tools, then limits an agent to it.
+local function choose_set()
+  local agent = selected("agent")[1]
+  if agent then require("mcp_sidecar.agents").choose_set(agent, board.load) end
+end
+
+---An action for agents, on the row of one; else the other.
+local function or_agent(on_agent, otherwise)
+  return function() return (here().kind == "agent" and on_agent or otherwise)() end
+end
+
+local function disconnect()
+  for _, agent in ipairs(selected("agent")) do
+    local question = ("Disconnect `%s`? Its calls end."):format(agent.name)
+    if vim.fn.confirm(question, "&No\n&Disconnect", 1) == 2 then
+      and_load("mcp.agent.disconnect", { agent = agent.id })
+    end
+  end
+end
+
 local function revoke_or_test()
+  if here().kind == "agent" then return disconnect() end
   if here().kind ~= "grant" then return each("test")() end
   for _, grant in ipairs(selected("grant")) do
     and_load("mcp.grant.revoke", { id = grant.id })
@@ -220,10 +265,10 @@ M.keys = {
   { "<CR>", enter, "answer, call, start, open" },
   { "<Tab>", fold, "unfold or fold", mode = many },
   { "za", fold, "the same" },
-  { "s", each("start", "stop"), "start or stop", mode = many },
+  { "s", or_agent(pause, each("start", "stop")), "start, stop; pause an agent", mode = many },
   { "r", each("restart"), "restart", mode = many },
   { "R", each("refresh"), "refresh its lists", mode = many },
-  { "e", each("toggle"), "show or hide its tools", mode = many },
+  { "e", or_agent(choose_set, each("toggle")), "show, hide its tools; a set", mode = many },
   { "t", each("trust"), "trust (shows the definition)" },
   { "T", each("distrust"), "withdraw trust", mode = many },
   { "i", each("auth"), "sign in", mode = many },
@@ -236,7 +281,7 @@ M.keys = {
   { "c", call, "call a tool" },
   { ".", function() require("mcp_sidecar.ui.call").again() end, "repeat the last call" },
   { "l", each("logs"), "log of the server" },
-  { "x", revoke_or_test, "revoke; on a server: test", mode = many },
+  { "x", revoke_or_test, "revoke, test, disconnect", mode = many },
   { "gf", to_config, "go to its definition" },
   { "K", show_details, "details" },
   { "y", yank, "yank the name" },

@@ -12,7 +12,7 @@ local LONGEST_PLACE = 32
 
 ---@class mcp_sidecar.Row: mcp_sidecar.Line
 ---@field id string stays the same when the view is redrawn
----@field kind? "server"|"tool"|"resource"|"prompt"|"approval"|"call"|"grant"|"log"|"file"
+---@field kind? "server"|"tool"|"resource"|"prompt"|"approval"|"call"|"agent"|"grant"|"log"|"file"
 ---@field item? any
 
 ---@class mcp_sidecar.ServerLogLine: mcp_sidecar.LogLine
@@ -28,6 +28,7 @@ local LONGEST_PLACE = 32
 ---@field prompts table<string, mcp_sidecar.PromptInfo[]?>
 ---@field files mcp_sidecar.ConfigFile[]
 ---@field calls mcp_sidecar.Call[]
+---@field agents mcp_sidecar.AgentStatus[]
 ---@field grants mcp_sidecar.Grant[]
 ---@field log mcp_sidecar.ServerLogLine[]
 
@@ -83,6 +84,7 @@ local function server_rows(servers, unfolded, width)
     return { { fold, "McpMuted" }, { tone.icon .. " ", tone.group } }, {
       { server.name, "McpServer", most = 28 },
       { server.summary.text, tone.group, rest = true },
+      { width >= 110 and server.tokens > 0 and style.tokens(server.tokens) .. " tokens" or "", "McpMuted" },
       { style.duration(server.latencyMs), "McpMuted" },
       { width >= 100 and server.transport or "", "McpMuted" },
       -- In a narrow window, what is wrong with a server matters more than where it is defined.
@@ -100,6 +102,7 @@ local function tool_rows(tools, indent, width)
       { tool.level, style.level_group(tool.level) },
       { word, group },
       { tool.changed and "changed since you allowed it" or tool.description, tool.changed and "McpWarn", rest = true },
+      { width >= 80 and style.tokens(tool.tokens) or "", "McpMuted" },
       -- What a tool does matters more; `K` also says what decided its level.
       { width >= 130 and tool.source or "", "McpMuted", most = 28 },
     }
@@ -266,11 +269,30 @@ function views.calls(known, width)
     return { { "   " .. style.clock(call.time) .. " ", "McpMuted" }, { mark .. " ", group } }, {
       { call.server .. "/" .. call.tool, "McpTool", most = 28 },
       { style.duration(call.durationMs), "McpMuted" },
+      { width >= 90 and style.tokens(call.resultTokens) or "", "McpMuted" },
       { call.requester.name or call.requester.kind, most = 12 },
       { how, call.error and "McpError" or "McpMuted", rest = true },
     }
   end)
   return section("Calls", rows, "no tool has been called yet")
+end
+
+function views.agents(known, width)
+  local rows = columns("agent", known.agents, width, function(agent)
+    local waits = vim.iter(agent.calls):any(function(call) return call.question ~= nil end)
+    local tone = (agent.paused or agent.problem or waits) and "attention" or #agent.calls > 0 and "busy" or "muted"
+    local today, word = agent.today, agent.today.calls == 1 and "call" or "calls"
+    local figures = ("%d %s, %d denied, %s tokens"):format(today.calls, word, today.denied, style.tokens(today.tokens))
+    return { { "   " .. style.tones[tone].icon .. " ", style.tones[tone].group } }, {
+      { agent.name ~= "" and agent.name or "(no name yet)", "McpServer", most = 24 },
+      { agent.problem or agent.doing, style.tones[tone].group, rest = true },
+      { agent.set and "set " .. agent.set or "", most = 20 },
+      { figures, "McpMuted" },
+      { width >= 100 and vim.fs.basename(agent.folder) or "", "McpMuted", most = 20 },
+      { width >= 90 and "since " .. style.clock(agent.since) or "", "McpMuted" },
+    }
+  end)
+  return section("Agents", rows, "no agent is connected: `mcp-sidecar setup` configures one")
 end
 
 function views.grants(known, width)
@@ -298,7 +320,7 @@ function views.log(known, width)
   return section("Log", rows, "no log lines yet")
 end
 
-M.views = { "servers", "tools", "approvals", "calls", "grants", "log" }
+M.views = { "servers", "tools", "approvals", "calls", "grants", "log", "agents" }
 
 M.build = views
 

@@ -117,6 +117,15 @@ function M.duration(ms)
   return (ms < 10 and "%.1f ms" or "%d ms"):format(ms)
 end
 
+---An estimate of tokens for people: `~340`, `~1.2k`, `~12k`.
+---@param count? integer
+---@return string
+function M.tokens(count)
+  if not count then return "" end
+  if count < 1000 then return ("~%d"):format(count) end
+  return (count < 9950 and "~%.1fk" or "~%.0fk"):format(count / 1000)
+end
+
 ---The local time of day of an RFC 3339 time in UTC.
 ---@param time? string
 ---@return string

@@ -1,0 +1,78 @@
+//! What agents did lately, and which tools were used, from the call log.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params;
+
+use super::decisions::path_text;
+use super::owner::Owner;
+use crate::model::{Requester, RequesterKind, ServerName, Timestamp};
+
+/// What agents of one name did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgentFigures {
+    pub calls: u64,
+    /// Calls that a rule or the user refused.
+    pub denied: u64,
+    /// The estimated tokens of all results.
+    pub tokens: u64,
+}
+
+/// How often a tool was called: in this workspace, and in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolCalls {
+    pub here: u64,
+    pub anywhere: u64,
+}
+
+impl Owner {
+    pub(super) fn tool_calls(&mut self, since: Timestamp) -> Result<Vec<(ServerName, String, ToolCalls)>, String> {
+        let project = path_text(&self.shared.options().project);
+        self.connected(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT server, tool, sum(project = ?1), count(*) FROM calls
+                    WHERE time >= ?2 AND kind = 'tool' AND decision NOT IN ('deny', 'disable', 'invalid')
+                    GROUP BY server, tool",
+            )?;
+            let mut rows = statement.query(params![project, since.unix_millis()])?;
+            let mut calls = Vec::new();
+            while let Some(row) = rows.next()? {
+                let Ok(server) = ServerName::new(&row.get::<_, String>(0)?) else { continue };
+                let count = |number: i64| number.unsigned_abs();
+                let counted = ToolCalls { here: count(row.get(2)?), anywhere: count(row.get(3)?) };
+                calls.push((server, row.get(1)?, counted));
+            }
+            Ok(calls)
+        })
+    }
+
+    /// Reads from the newest record to the first that is too old: ids grow with time.
+    pub(super) fn agent_figures(&mut self, since: Timestamp) -> Result<BTreeMap<String, AgentFigures>, String> {
+        let project = path_text(&self.shared.options().project);
+        self.connected(|connection| {
+            let mut figures: BTreeMap<String, AgentFigures> = BTreeMap::new();
+            let mut statement = connection.prepare_cached(
+                "SELECT project = ?1, time, requester, success = 0 AND decision IN ('deny', 'disable'), result_tokens
+                    FROM calls ORDER BY id DESC",
+            )?;
+            let mut rows = statement.query(params![project])?;
+            while let Some(row) = rows.next()? {
+                if row.get::<_, i64>(1)? < since.unix_millis() {
+                    break;
+                }
+                if !row.get::<_, bool>(0)? {
+                    continue;
+                }
+                let requester: Requester = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
+                if requester.kind != RequesterKind::Agent {
+                    continue;
+                }
+                let own = figures.entry(requester.name).or_default();
+                own.calls += 1;
+                own.denied += u64::from(row.get::<_, bool>(3)?);
+                own.tokens += row.get::<_, Option<i64>>(4)?.unwrap_or_default().unsigned_abs();
+            }
+            Ok(figures)
+        })
+    }
+}
