@@ -32,7 +32,7 @@ const QUEUE: usize = 256;
 #[derive(Clone)]
 pub struct Keyring {
     /// Starts the thread on first use: most workspaces have no secrets.
-    jobs: Arc<LazyLock<mpsc::Sender<Job>, Box<dyn FnOnce() -> mpsc::Sender<Job> + Send>>>,
+    jobs: Arc<LazyJobs>,
     /// Whether the user allows a file if there is no keyring.
     file_allowed: Arc<AtomicBool>,
     /// For locks between processes.
@@ -40,6 +40,8 @@ pub struct Keyring {
 }
 
 type Job = Box<dyn FnOnce(&Owner) + Send>;
+/// The channel to the thread, which starts with the first job.
+type LazyJobs = LazyLock<mpsc::Sender<Job>, Box<dyn FnOnce() -> mpsc::Sender<Job> + Send>>;
 
 /// The state of the keyring thread.
 struct Owner {

@@ -57,7 +57,8 @@ fn main() -> io::Result<()> {
     let table = table::render(name, &routes, &rows);
     println!("{table}");
     if has("write") {
-        table::write(name, &heading(), &table)?;
+        let where_run = if has("pinned") { "On one processor" } else { "On all processors" };
+        table::write(name, &format!("{where_run}, {}", heading()), &table)?;
     }
     Ok(())
 }
@@ -80,7 +81,7 @@ fn heading() -> String {
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("unknown processor", |(_, model)| model);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("Measured on {date}, {model}, {processors} processors, version {}.", env!("CARGO_PKG_VERSION"))
+    format!("measured on {date}, {model}, {processors} processors, version {}.", env!("CARGO_PKG_VERSION"))
 }
 
 /// The rows about calls and lists, with one server of 1,000 tools.

@@ -364,32 +364,32 @@ fn stored_json(text: &str, limit: usize) -> String {
         return mask(text).into_owned();
     }
     let beginning = mask(head(text, limit.saturating_add(MARGIN)));
-    cut_json(head(&beginning, limit), text.len(), &mask(text))
+    cut_json(head(&beginning, limit), text.len(), mask(text))
 }
 
 /// What is stored of a text that is too long.
-fn cut_json(cut: &str, length: usize, masked: &Cow<'_, str>) -> String {
+fn cut_json(cut: &str, length: usize, masked: Cow<'_, str>) -> String {
     json!({ "cut": cut, "length": length, "sha256": digest(masked) }).to_string()
 }
 
 /// Of a result with a secret, only the length and digest are stored.
 fn stored_result(text: &str, limit: usize) -> String {
     if holds_secret(text) {
-        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(&mask(text)) })
+        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(mask(text)) })
             .to_string();
     }
     match text.len() {
         length if length <= limit => text.to_owned(),
-        length => cut_json(head(text, limit), length, &Cow::Borrowed(text)),
+        length => cut_json(head(text, limit), length, Cow::Borrowed(text)),
     }
 }
 
 /// The digest of the masked text, because that of a short secret could be guessed. Of a long text without a secret, only the
 /// beginning and the end count: results of many megabytes are usual, and calls would wait for their digests.
-fn digest(masked: &Cow<'_, str>) -> String {
+fn digest(masked: Cow<'_, str>) -> String {
     let bytes = masked.as_bytes();
     let mut hash = Sha256::new();
-    match (masked, bytes.first_chunk::<DIGESTED>(), bytes.last_chunk::<DIGESTED>()) {
+    match (&masked, bytes.first_chunk::<DIGESTED>(), bytes.last_chunk::<DIGESTED>()) {
         (Cow::Borrowed(_), Some(first), Some(last)) if bytes.len() > 2 * DIGESTED => {
             hash.update(first);
             hash.update(last);
