@@ -58,7 +58,9 @@ impl Handler {
             matches!(self.delivery, Delivery::Text(_)) && result.protocol_version == ProtocolVersion::V_2025_11_25;
         let Some(mut written) = serde_json::to_value(&result).ok().filter(|_| has_tasks) else { return Ok(result) };
         let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
-        written["capabilities"]["tasks"] = tasks;
+        if let Some(capabilities) = written.get_mut("capabilities").and_then(Value::as_object_mut) {
+            capabilities.insert("tasks".to_owned(), tasks);
+        }
         let raw = to_raw_value(&written).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         self.deliver(context, Arc::from(raw), Shape::Plain, result)
     }

@@ -26,7 +26,6 @@ use super::asker::{AskByRequest, ElicitationModes};
 use super::byte_budget::{ByteBudget, OverBudget, Reserved, memory_of_fields};
 use super::extensions::passed_meta;
 use super::http::raw_results;
-use super::long_results::{self, Place};
 use super::pending_responses::PendingResponses;
 use super::response::{self, Shape, first_page, unknown_uri};
 use super::session::{AgentView, Session};
@@ -203,17 +202,6 @@ impl Handler {
         let error = ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);
         self.record_unknown(agent, kind, &format!("{}{name}", Subject::PROMPT), &error).await;
         Err(error)
-    }
-
-    /// A page of a long result, if the URI is that of one which this agent has got.
-    fn read_page(&self, agent: &AgentView, uri: &str) -> Option<Result<Arc<RawValue>, ErrorData>> {
-        let place = Place::of_uri(uri)?;
-        let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id)?;
-        let page = long_results::page(&kept, &place, agent.view.result_limit?);
-        Some(page.map_err(|text| ErrorData::invalid_params(text, None)).and_then(|page| {
-            let error = || ErrorData::internal_error("the page cannot be written", None);
-            long_results::page_contents(uri, &page).ok_or_else(error)
-        }))
     }
 
     async fn record_unknown(&self, agent: &AgentView, kind: CallKind, name: &str, error: &ErrorData) {

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::handler::Handler;
 use super::response;
+use super::session::AgentView;
 use crate::engine::Engine;
 use crate::engine::gate::Outcome;
 use crate::model::{CallResult, tokens};
@@ -66,6 +67,17 @@ impl Handler {
     pub(super) fn result_keeper(&self, context: &RequestContext<RoleServer>) -> ResultKeeper {
         let (engine, agent) = (self.endpoint().engine.clone(), self.session.number);
         ResultKeeper { engine, agent, limit: self.agent_view(context).view.result_limit }
+    }
+
+    /// A page of a long result, if the URI is that of one which this agent has got.
+    pub(super) fn read_page(&self, agent: &AgentView, uri: &str) -> Option<Result<Arc<RawValue>, ErrorData>> {
+        let place = Place::of_uri(uri)?;
+        let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id)?;
+        let page = page(&kept, &place, agent.view.result_limit?);
+        Some(page.map_err(|text| ErrorData::invalid_params(text, None)).and_then(|page| {
+            let error = || ErrorData::internal_error("the page cannot be written", None);
+            page_contents(uri, &page).ok_or_else(error)
+        }))
     }
 }
 

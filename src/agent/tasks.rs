@@ -315,13 +315,12 @@ impl Handler {
         };
         match ended {
             Ok(State::Done { raw, .. }) => {
-                let mut result: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-                let related = json!({ "taskId": task.id });
-                match result.get_mut("_meta").and_then(Value::as_object_mut) {
-                    Some(meta) => drop(meta.insert(RELATED.to_owned(), related)),
-                    None => result["_meta"] = json!({ RELATED: related }),
+                let mut result: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
+                let meta = result.entry("_meta").or_insert_with(|| json!({}));
+                if let Some(meta) = meta.as_object_mut() {
+                    meta.insert(RELATED.to_owned(), json!({ "taskId": task.id }));
                 }
-                Ok(result)
+                Ok(Value::Object(result))
             }
             _ => Err(ErrorData::new(ErrorCode(-32_000), "the task was cancelled", None)),
         }

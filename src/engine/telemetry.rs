@@ -188,8 +188,8 @@ fn span(call: &Exported) -> Value {
         "traceId": trace, "spanId": id, "name": name(&call.record), "kind": 3, "status": status,
         "startTimeUnixNano": start, "endTimeUnixNano": end, "attributes": attributes(call),
     });
-    if let Some(parent) = parent {
-        span["parentSpanId"] = json!(parent);
+    if let (Some(parent), Some(fields)) = (parent, span.as_object_mut()) {
+        fields.insert("parentSpanId".to_owned(), json!(parent));
     }
     span
 }
