@@ -63,7 +63,8 @@ const MAX_LIMIT: usize = 10_000;
 /// Percentiles cover only the newest calls, so that a long history neither slows them down nor hides recent changes.
 const METRICS_LIMIT: i64 = 100_000;
 /// The calls to measure. One that was denied or invalid never ran and has no duration. All columns are in the index.
-const METRICS: &str = "SELECT server, tool, success, duration_us, waited_us, result_tokens FROM calls INDEXED BY calls_newest
+const METRICS: &str =
+    "SELECT server, tool, success, duration_us, waited_us, result_tokens FROM calls INDEXED BY calls_newest
     WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
         AND decision NOT IN ('deny', 'disable', 'invalid')
     ORDER BY id DESC LIMIT ?3";
