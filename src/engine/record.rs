@@ -266,6 +266,7 @@ mod tests {
             requester: Requester::default(),
             workflow: None,
             timeout: None,
+            meta: Arc::default(),
         };
         let mut recording = Recording::new(&engine, &call);
         assert!(recording.before_sending().now_or_never().is_none(), "the row is being written");
