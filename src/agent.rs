@@ -15,6 +15,7 @@ mod extensions;
 mod handler;
 mod http;
 mod long_results;
+mod lookup;
 mod names;
 mod notices;
 mod outbox;

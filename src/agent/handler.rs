@@ -31,7 +31,7 @@ use super::session::{AgentView, Session};
 use super::{AgentOptions, Endpoint, notices};
 use crate::engine::asking::Asker;
 use crate::engine::reads::Caller;
-use crate::model::{CallKind, Error, Result, ServerName, Subject};
+use crate::model::{CallKind, Error, Result};
 use crate::text::one_line;
 
 pub struct Handler {
@@ -178,34 +178,6 @@ impl Handler {
             (None, Delivery::Typed { workflow, .. }) if is_stateless(context) => workflow.clone(),
             (None, _) => self.session.workflow.clone(),
         }
-    }
-
-    async fn find_uri(&self, agent: &AgentView, kind: CallKind, uri: &str) -> Result<(ServerName, String), ErrorData> {
-        if let Some(found) = self.endpoint().catalog(agent).find_uri(uri) {
-            return Ok(found);
-        }
-        let error = unknown_uri(uri);
-        self.record_unknown(agent, kind, &format!("{}{uri}", Subject::RESOURCE), &error).await;
-        Err(error)
-    }
-
-    async fn find_prompt(
-        &self,
-        agent: &AgentView,
-        kind: CallKind,
-        name: &str,
-    ) -> Result<(ServerName, String), ErrorData> {
-        if let Some(found) = self.endpoint().catalog(agent).prompt_names.get(name).cloned() {
-            return Ok(found);
-        }
-        let error = ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);
-        self.record_unknown(agent, kind, &format!("{}{name}", Subject::PROMPT), &error).await;
-        Err(error)
-    }
-
-    async fn record_unknown(&self, agent: &AgentView, kind: CallKind, name: &str, error: &ErrorData) {
-        let reason = error.message.to_string();
-        self.endpoint().engine.refuse_unknown(agent.requester.clone(), kind, name, reason).await;
     }
 
     /// The instructions for the model.
