@@ -292,6 +292,7 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
             "resourceCount",
             "promptCount",
             "tools",
+            "tokens",
             "pid",
             "startedAt",
             "latencyMs",
