@@ -39,6 +39,8 @@ const SERVER: &str = "suite";
 const CLIENT_SECRET: &str = "client-secret";
 /// A tool of the suite that takes the schema of another tool.
 const ECHO: &str = "json_schema_echo";
+/// The scenarios in which a machine signs in, without a user.
+const WITHOUT_USER: &str = "auth/client-credentials";
 /// The client metadata document that the suite expects.
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
@@ -120,6 +122,9 @@ impl Runner {
             && let Some(fields) = oauth.as_object_mut()
         {
             fields.insert("clientSecret".to_owned(), json!(format!("${{keyring:{CLIENT_SECRET}}}")));
+            if scenario.name.starts_with(WITHOUT_USER) {
+                fields.insert("grantType".to_owned(), json!("client_credentials"));
+            }
         }
         let definition = json!({
             "type": "http", "url": scenario.url, "oauth": oauth, "tools": { "*": "allow-session" },
