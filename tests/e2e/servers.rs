@@ -334,7 +334,7 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
     assert_eq!(
         *echo,
         json!({ "name": "echo", "description": "Returns the given text",
-            "annotations": { "readOnly": true, "openWorld": false } })
+            "annotations": { "readOnly": true, "openWorld": false }, "tokens": 59 })
     );
     let shown =
         json!({ "command": PROGRAM, "args": ["demo-server"], "env": { "PLAIN": "•••", "REFERRED": "${HOME}" } });
