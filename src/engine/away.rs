@@ -19,6 +19,8 @@ use crate::text::MASK;
 const LEFT: &str = "editor-left";
 /// How long it may take until it is known that an editor has come or left.
 const KNOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// A call that began earlier than this before the editor left has ended before.
+const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 /// How many calls are read.
 const MAX_CALLS: usize = 5_000;
 /// How many calls can be allowed in advance, and for how long.
@@ -142,12 +144,15 @@ impl Engine {
                 None => return Ok(Away::default()),
             },
         };
-        let query = CallQuery { since: Some(since), limit: Some(MAX_CALLS), ..CallQuery::default() };
+        let before = Timestamp::from_unix_millis(since.unix_millis() - LONGEST_CALL.as_millis() as i64);
+        let query = CallQuery { since: Some(before), limit: Some(MAX_CALLS), ..CallQuery::default() };
         let mut away = Away { since: Some(since), until, ..Away::default() };
         let nobody = NoAnswer::NobodyToAsk.to_string();
         for record in self.0.store.calls(query).await? {
+            // A call that was waiting when the editor left belongs to the absence, too.
+            let ended = record.time.unix_millis() + (record.waited_ms + record.duration_ms) as i64;
             let is_later = until.is_some_and(|until| record.time > until);
-            if is_later || record.requester.kind != RequesterKind::Agent {
+            if is_later || ended < since.unix_millis() || record.requester.kind != RequesterKind::Agent {
                 continue;
             }
             let own = away.agents.entry(record.requester.name.clone()).or_default();
