@@ -77,6 +77,9 @@ return {
       local config = child.place .. "/config/config.toml"
       vim.fn.writefile({ "[sets.sums]", 'tools = ["demo__add"]' }, config)
       connect(child, "reviewer")
+      -- Only an agent that has a list is told that it changes.
+      child:lua("agents.reviewer.send({ id = 1, method = 'tools/list' })")
+      child:wait("agents.reviewer.heard('roll_dice')")
       child:wait("vim.list_contains(vim.fn.getcompletion('Mcp set ', 'cmdline'), 'sums')")
       child:command("Mcp set sums")
       child:hears("all agents of this workspace: only the set `sums`")
