@@ -112,6 +112,8 @@ pub struct Question {
     pub difference: Option<Vec<String>>,
     /// Only the levels changed: a running server may continue without the new levels.
     pub same_launch: bool,
+    /// The user has denied exactly this launch of their own before, and is asked again.
+    pub was_denied: bool,
     pub summary: Summary,
 }
 
@@ -129,6 +131,7 @@ impl Question {
             fingerprint,
             difference: None,
             same_launch: false,
+            was_denied: false,
             summary: Summary::of(definition, &own, environment),
         }
     }
@@ -167,6 +170,7 @@ pub fn check(
             Verdict::Ask(Box::new(Question {
                 difference: trusted.as_ref().map(|old| old.difference(&fingerprint)),
                 same_launch: trusted.is_some_and(|old| old.launch == fingerprint.launch),
+                was_denied: false,
                 summary,
                 key,
                 fingerprint,

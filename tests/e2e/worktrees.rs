@@ -132,16 +132,15 @@ async fn status(editor: &mut TestEditor, server: &str) -> ServerStatus {
 }
 
 async fn until(editor: &mut TestEditor, server: &str, fits: impl Fn(&ServerStatus) -> bool) -> ServerStatus {
-    let looking = async {
-        loop {
-            let status = status(editor, server).await;
-            if fits(&status) {
-                return status;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let end = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let status = status(editor, server).await;
+        if fits(&status) {
+            return status;
         }
-    };
-    tokio::time::timeout(PATIENCE, looking).await.expect("the status that was waited for")
+        assert!(tokio::time::Instant::now() < end, "the status stays {status:#?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 async fn connected(editor: &mut TestEditor, server: &str) -> ServerStatus {
@@ -434,7 +433,9 @@ async fn a_change_of_the_own_config_by_another_program_is_one_question_for_all_c
         let editors = [&mut window.editor, &mut other.editor];
         let mut questions = Vec::new();
         for editor in editors {
-            questions.push(asked(editor).await);
+            let is_about_it = |question: &Approval| question.diff.as_ref().is_some_and(|diff| diff.contains(decision));
+            let changed = editor.event_where(|changed: &ApprovalsChanged| changed.approvals.iter().any(is_about_it));
+            questions.push(changed.await.approvals.remove(0));
             let waiting = waiting_questions(editor).await;
             assert_eq!(waiting.len(), 1, "{waiting:#?}");
         }

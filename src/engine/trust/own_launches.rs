@@ -56,8 +56,7 @@ impl TrustChecker {
             tokio::time::sleep(GRACE_STEP).await;
         };
         self.remember_shown(&key, &fingerprint);
-        let known = record.trusted.as_deref();
-        let question = Question::about_own_launch(key, fingerprint, known, definition, environment);
+        let question = Question::about_own_launch(key, fingerprint, &record, definition, environment);
         Some(Verdict::Ask(Box::new(question)))
     }
 
@@ -88,20 +87,19 @@ impl TrustChecker {
     /// Waits until the user has decided about a launch in another workspace.
     pub(super) fn answered_elsewhere(&self, question: &Question) -> impl Future<Output = Decision> + use<> {
         let (store, key, fingerprint) = (self.store.clone(), question.key.clone(), question.fingerprint.clone());
+        let was_denied = question.was_denied;
         async move {
-            let record = async || store.decisions().await.trust.get(&key).cloned().unwrap_or_default();
-            let is_denied = |record: &TrustRecord| record.denied.as_deref() == Some(&*fingerprint.digest);
-            // The user may be asked about what they have denied before.
-            let was_denied = is_denied(&record().await);
+            // The answer may have come between the check and this question.
             loop {
-                tokio::time::sleep(ELSEWHERE_INTERVAL).await;
-                let now = record().await;
-                if now.trusted.as_ref().is_some_and(|known| known.covers(&fingerprint)) {
+                let TrustRecord { trusted, denied } =
+                    store.decisions().await.trust.get(&key).cloned().unwrap_or_default();
+                if trusted.is_some_and(|known| known.covers(&fingerprint)) {
                     return Decision::AllowProject;
                 }
-                if is_denied(&now) && !was_denied {
+                if !was_denied && denied.as_deref() == Some(&*fingerprint.digest) {
                     return Decision::Deny;
                 }
+                tokio::time::sleep(ELSEWHERE_INTERVAL).await;
             }
         }
     }

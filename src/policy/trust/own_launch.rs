@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fingerprint::{Lines, arguments, url};
-use super::{Fingerprint, Question, Summary, TrustKey, real};
+use super::{Fingerprint, Question, Summary, TrustKey, TrustRecord, real};
 use crate::config::spec::{Definition, Grant, Launch, Remote, Sandbox, Stdio};
 use crate::config::{Config, Content, Environment, Source, load, risky};
 use crate::model::Scope;
@@ -51,14 +51,15 @@ impl Question {
     pub fn about_own_launch(
         key: TrustKey,
         fingerprint: Arc<Fingerprint>,
-        known: Option<&Fingerprint>,
+        record: &TrustRecord,
         definition: &Definition,
         environment: &Environment,
     ) -> Self {
         let shown = Fingerprint::of(definition, &Config::default(), environment);
         Self {
-            difference: known.map(|known| known.difference(&fingerprint)),
+            difference: record.trusted.as_ref().map(|known| known.difference(&fingerprint)),
             same_launch: false,
+            was_denied: record.denied.as_deref() == Some(&*fingerprint.digest),
             summary: Summary::of(definition, &shown, environment),
             key,
             fingerprint,
