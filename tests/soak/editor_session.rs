@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use mcp_sidecar::lsp_client::{CommandError, Event, Events, LspClient};
@@ -18,8 +18,8 @@ use crate::world::{PATIENCE, World};
 /// What LSP responds to every request of an editor that has said goodbye.
 const AFTER_SHUTDOWN: i64 = -32600;
 
-/// How long after its kill an engine may still be missed.
-const JUST_KILLED: Duration = Duration::from_secs(5);
+/// How long an engine that was killed may still respond.
+const JUST_KILLED: Duration = Duration::from_secs(1);
 
 pub struct EditorSession {
     pub client: LspClient,
@@ -40,10 +40,11 @@ impl EditorSession {
 
     pub async fn quit(mut self, world: &World) -> Result<(), String> {
         // If the engine was killed, there is nobody to say goodbye to, or nobody who knows that the editor did.
+        let began = Instant::now();
         let said_goodbye = self.client.shut_down().await.is_ok();
         match tokio::time::timeout(PATIENCE, self.front.wait()).await {
             Ok(Ok(status)) if status.success() || !said_goodbye => Ok(()),
-            Ok(Ok(_)) if world.model.since_kill() < JUST_KILLED => Ok(()),
+            Ok(Ok(_)) if world.model.since_kill() < began.elapsed() + JUST_KILLED => Ok(()),
             Ok(status) => Err(format!("the front of an editor that left ended with {status:?}")),
             Err(_) => Err("the front of an editor that left does not end".to_owned()),
         }
