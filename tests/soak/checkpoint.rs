@@ -11,7 +11,7 @@ use mcp_sidecar::protocol::types::{ServerStatus, Status};
 
 use crate::editor::report_save;
 use crate::support::commands::{start, trust};
-use crate::watcher::{Figures, alive, engines_of, processes_of, settled};
+use crate::watcher::{Figures, engines_of, settled};
 use crate::world::{PATIENCE, SERVERS, World, lock};
 
 /// How long the processes of servers that were replaced may take to end.
@@ -86,10 +86,8 @@ async fn only_processes_of(world: &World, servers: &[ServerStatus]) -> Result<()
     let named: BTreeSet<u32> = servers.iter().filter_map(|server| server.pid).collect();
     let until = Instant::now() + ENDING;
     loop {
-        let all = processes_of(&world.home.path(""));
-        let is_server = |line: &str| line.contains("faulty.py") || line.contains("demo-server");
-        let left: Vec<_> =
-            all.into_iter().filter(|(pid, line)| is_server(line) && !named.contains(pid) && alive(*pid)).collect();
+        let mut left = world.processes_of_servers();
+        left.retain(|(pid, _)| !named.contains(pid));
         if left.is_empty() {
             return Ok(());
         }

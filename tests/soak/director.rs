@@ -12,7 +12,7 @@ use crate::actor;
 use crate::agent::Agent;
 use crate::checkpoint::{self, Baseline};
 use crate::editor::Editor;
-use crate::watcher::{alive, engines_of, in_no_file, nothing_left};
+use crate::watcher::{engines_of, in_no_file, nothing_left};
 use crate::world::{AGENTS, EDITORS, Options, PATIENCE, Phase, World};
 
 /// The engine is killed in this part of a run. In the rest, it must not grow.
@@ -87,10 +87,8 @@ async fn disasters(world: &World, rng: &mut Rng, time: Duration, killing: bool) 
         let pause = Duration::from_millis(rng.u64(200..2000));
         tokio::time::sleep(pause.min(until - Instant::now())).await;
         if rng.u32(..10) < 8 {
-            let text = std::fs::read_to_string(world.home.path("pids")).unwrap_or_default();
-            let running: Vec<u32> =
-                text.lines().filter_map(|line| line.parse().ok()).filter(|pid| alive(*pid)).collect();
-            if let Some(pid) = rng.choice(running) {
+            // Not by remembered ids: the system gives the id of a process that has ended to another one.
+            if let Some((pid, _)) = rng.choice(world.processes_of_servers()) {
                 world.model.count("kills of servers");
                 kill(pid);
             }

@@ -13,7 +13,7 @@ use tokio::sync::{Barrier, watch};
 use crate::model::Model;
 use crate::remote::Remotes;
 use crate::support::Home;
-use crate::watcher::SecretTap;
+use crate::watcher::{SecretTap, processes_of};
 
 pub const EDITORS: usize = 3;
 pub const AGENTS: usize = 5;
@@ -190,9 +190,15 @@ impl World {
 
     fn environment(&self, launch: u32) -> Value {
         json!({
-            "PIDS": self.home.path("pids"), "CALLS": self.home.path("calls"),
-            "SECRET": self.secret, "LAUNCH": launch.to_string(),
+            "CALLS": self.home.path("calls"), "SECRET": self.secret, "LAUNCH": launch.to_string(),
         })
+    }
+
+    /// The processes of the servers that run on this machine, each with its command line.
+    pub fn processes_of_servers(&self) -> Vec<(u32, String)> {
+        let mut found = processes_of(&self.home.path(""));
+        found.retain(|(_, line)| line.contains("faulty.py") || line.contains("demo-server"));
+        found
     }
 
     /// What an actor does from now on.
