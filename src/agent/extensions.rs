@@ -11,7 +11,7 @@ use rmcp::service::RequestContext;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
-use super::handler::{Delivery, Handler};
+use super::handler::Handler;
 use super::response::Shape;
 use super::session::AgentView;
 
@@ -48,14 +48,13 @@ impl Handler {
         (!extensions.is_empty()).then_some(extensions)
     }
 
-    /// Declares the tasks of 2025-11-25. rmcp does not know them, but our own transport passes them on.
+    /// Declares the tasks of 2025-11-25. rmcp does not know them, but both transports pass them on.
     pub(super) fn with_core_tasks(
         &self,
         result: InitializeResult,
         context: &RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let has_tasks =
-            matches!(self.delivery, Delivery::Text(_)) && result.protocol_version == ProtocolVersion::V_2025_11_25;
+        let has_tasks = result.protocol_version == ProtocolVersion::V_2025_11_25;
         let Some(mut written) = serde_json::to_value(&result).ok().filter(|_| has_tasks) else { return Ok(result) };
         let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
         if let Some(capabilities) = written.get_mut("capabilities").and_then(Value::as_object_mut) {

@@ -4,6 +4,7 @@
 //! are passed on as raw JSON (`raw_results`).
 
 mod connections;
+mod core_tasks;
 pub mod raw_results;
 
 use std::io;
@@ -115,6 +116,7 @@ impl HttpEndpoint {
         let service = StreamableHttpService::new(make, sessions, config);
         let router = Router::new()
             .route_service(PATH, service)
+            .layer(middleware::from_fn_with_state(limits.message_bytes, core_tasks::rewrite))
             .layer(middleware::from_fn(raw_results::unpack))
             .layer(middleware::from_fn_with_state(token.digest.clone(), admit));
         axum::serve(Connections::new(listener, limits.agent_calls), router).await

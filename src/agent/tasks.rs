@@ -32,7 +32,9 @@ use crate::engine::gate::Outcome;
 use crate::model::{CallId, Result, Timestamp, ToolId};
 
 /// The key of `_meta` that keeps `task` of a call.
-const REQUESTED: &str = "mcp-sidecar/task";
+pub const REQUESTED: &str = "mcp-sidecar/task";
+/// Stands before a method that rmcp would not pass on.
+pub const PREFIX: &str = "mcp-sidecar/";
 /// How often an agent should ask for the status.
 const POLL_MS: u64 = 500;
 /// How long a task is kept if the agent does not say, and at most.
@@ -40,7 +42,7 @@ const DEFAULT_TTL: Duration = Duration::from_secs(600);
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 /// How many tasks of all agents are kept.
 const MAX_TASKS: usize = 256;
-const METHODS: [&str; 5] = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
+pub const METHODS: [&str; 5] = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
 /// Keeps what rmcp would drop or refuse: `task` of a call, and requests about tasks from agents that do not declare the
 /// extension.
@@ -250,7 +252,8 @@ impl Handler {
         request: &CustomRequest,
         context: &RequestContext<RoleServer>,
     ) -> Option<Result<Value, McpError>> {
-        let method = *METHODS.iter().find(|method| **method == request.method)?;
+        let name = request.method.strip_prefix(PREFIX).unwrap_or(&request.method);
+        let method = *METHODS.iter().find(|method| **method == name)?;
         let params = request.params.clone().unwrap_or_default();
         Some(self.answer_task_request(method, params, is_stateless(context)).await)
     }

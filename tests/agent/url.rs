@@ -134,6 +134,41 @@ async fn results_are_passed_on_as_raw_json_in_streams_that_the_agent_can_parse()
     }
 }
 
+#[tokio::test]
+async fn an_agent_starts_and_follows_a_task() {
+    let place = Home::new();
+    let result = json!({ "content": [{ "type": "text", "text": "done" }] });
+    let tool =
+        json!({ "name": "long", "inputSchema": { "type": "object" }, "execution": { "taskSupport": "optional" } });
+    let mut server = scripted(&place.path("state"), "odd", json!({ "tools": [tool], "result": result }));
+    server["tools"] = json!({ "*": "allow-always" });
+    let site = Site::with(json!({ "odd": server })).await;
+    let version = "2025-11-25";
+    let agent = json!({ "name": "raw", "version": "1" });
+    let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": agent });
+    let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let response = site.post(version, None, initialize).await;
+    let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let greeting: Value = serde_json::from_str(data(&response.text().await.unwrap()).last().unwrap()).unwrap();
+    assert!(greeting["result"]["capabilities"]["tasks"]["requests"]["tools"]["call"].is_object(), "{greeting:#}");
+    site.post(version, Some(&session), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let ask = async |id: i64, method: &str, params: Value| {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let text = site.post(version, Some(&session), request).await.text().await.unwrap();
+        serde_json::from_str::<Value>(data(&text).last().unwrap()).unwrap()
+    };
+    ask(2, "tools/list", json!({})).await;
+    let created =
+        ask(3, "tools/call", json!({ "name": "odd__long", "arguments": {}, "task": { "ttl": 60_000 } })).await;
+    let task = &created["result"]["task"]["taskId"];
+    assert!(task.is_string(), "{created:#}");
+    assert_eq!(ask(4, "tasks/list", json!({})).await["result"]["tasks"][0]["taskId"], *task);
+    let ended = ask(5, "tasks/result", json!({ "taskId": task })).await;
+    assert_eq!(ended["result"]["content"], result["content"], "{ended:#}");
+    assert_eq!(ask(6, "tasks/get", json!({ "taskId": task })).await["result"]["status"], "completed");
+    assert!(ask(7, "tasks/cancel", json!({ "taskId": task })).await["error"].is_object());
+}
+
 /// The data of each event of a stream.
 fn data(stream: &str) -> Vec<&str> {
     stream.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).collect()
