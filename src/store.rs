@@ -292,7 +292,13 @@ impl Store {
                     self.shared.count_lost(1);
                 }
             }
-            None => self.push(call).await,
+            None => {
+                self.push(call).await;
+                if self.is_strict() {
+                    // A denied call has no row yet. Whatever runs is preceded by the batch.
+                    self.run(|_| ()).await.ok();
+                }
+            }
         }
     }
 

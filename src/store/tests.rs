@@ -608,6 +608,8 @@ async fn writer_for_the_test_below() {
     let store = strict(Path::new(&path)).await;
     for index in 0.. {
         record(&store, call(&format!("call-{index}"), json!({}), Some("{}"))).await;
+        // A denied call, which has not begun.
+        store.finish_call(StartedRecord::default(), call(&format!("denied-{index}"), json!({}), None)).await;
         store.add_grant(grant(&format!("tool-{index}"), Decision::AllowAlways)).await;
         eprintln!("done {index}");
     }
@@ -631,10 +633,11 @@ async fn a_killed_process_loses_no_finished_call_and_no_decision() {
 
     let store = strict(&path).await;
     assert!(store.health().borrow().notice.is_none(), "the file is sound");
-    let calls = store.calls(CallQuery { limit: Some(10_000), ..CallQuery::default() }).await.unwrap();
+    let calls = store.calls(CallQuery { limit: Some(20_000), ..CallQuery::default() }).await.unwrap();
     for index in 0..done {
-        let name = format!("call-{index}");
-        assert!(calls.iter().any(|call| *call.call_id.0 == *name && call.success), "{name}");
+        for name in [format!("call-{index}"), format!("denied-{index}")] {
+            assert!(calls.iter().any(|call| *call.call_id.0 == *name && call.success), "{name}");
+        }
         assert!(found(&store, &format!("tool-{index}"), "/work").await, "tool-{index}");
     }
     drop(store);
