@@ -7,7 +7,7 @@ BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 # Agents may not decide for the user; without this, tests that an agent runs would be refused.
 export MCP_SIDECAR_TEST_ROOT := $(shell echo $$PPID)
 
-.PHONY: agents book dist faults fuzz generate help journeys run nvim soak vscode conformance packages release test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+.PHONY: agents book dist faults fuzz generate help journeys run nvim soak vscode conformance packages release test test-rust test-fronts test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,9 +37,20 @@ packages: ## make all packages from the release archive, install each in an empt
 release: ## set the version everywhere and write the changelog's heading: make release VERSION=1.2.3
 	@scripts/release $(or $(VERSION),$(error say which: make release VERSION=1.2.3))
 
-# `cargo test` has built $(BIN). `cargo build` would build most crates again, without the features that only tests use.
-test: check check-vscode servers ## run all checks and tests; must pass before a change is merged
+# Most tests wait for processes, so two groups of them run side by side. `cargo test` builds $(BIN); `cargo build` would build
+# most crates again, without the features that only tests use.
+BESIDE := $(MAKE) --no-print-directory --output-sync=target --jobs
+test: ## run all checks and tests; must pass before a change is merged
+	@echo "make: check, check-vscode and servers side by side; each prints its output when it ends"
+	@$(BESIDE) check check-vscode servers
+	cargo test --no-run
+	@echo "make: test-rust and test-fronts side by side; each prints its output when it ends"
+	@$(BESIDE) test-rust test-fronts
+
+test-rust: ## run the Rust tests
 	cargo test --no-fail-fast
+
+test-fronts:
 	@scripts/test-agents $(BIN) --quick
 	@scripts/journeys $(BIN) --quick
 	@scripts/test-nvim $(BIN)

@@ -75,6 +75,8 @@ async fn reader(
 ) -> (Host, BadClient<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>) {
     let mut server = faulty(&json!({ "tools/call": [{ "text": text }] }).to_string());
     server["tools"] = json!({ "*": "allow-session" });
+    // Megabytes take their time on a busy machine.
+    server["timeout"] = json!(300_000);
     let host = Host::with(json!({ "large": server }), settings);
     let (read, write) = tokio::io::split(host.connect(room));
     let mut agent = BadClient::new(read, write, Framing::Lines);

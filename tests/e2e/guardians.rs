@@ -14,7 +14,7 @@ use crate::support::{Home, StdioEditor};
 use crate::workspace::fixture;
 
 /// The promise is five seconds; a loaded machine gets more.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The processes that were started with this argument.
 fn with_argument(argument: &Path) -> Vec<u32> {

@@ -61,8 +61,8 @@ fn no_process_outlives_a_killed_engine() {
     assert!(family.iter().all(|pid| alive(*pid)));
     engine.kill().unwrap();
     engine.wait().unwrap();
-    assert!(gone_within(&family, Duration::from_secs(5)), "somebody is left");
-    assert!(gone_within(&[guardian], Duration::from_secs(5)), "the guardian stays");
+    assert!(gone_within(&family, Duration::from_secs(30)), "somebody is left");
+    assert!(gone_within(&[guardian], Duration::from_secs(30)), "the guardian stays");
 }
 
 #[test]
@@ -74,14 +74,14 @@ fn a_guardian_that_is_killed_is_replaced() {
     // One that dies in its first second is not replaced: it would not work any better the second time.
     std::thread::sleep(Duration::from_millis(1_100));
     Command::new("kill").args(["-9", &first.to_string()]).status().unwrap();
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(30);
     while guardian_of(engine.id()).is_none_or(|pid| pid == first) {
         assert!(Instant::now() < until, "nobody took over");
         std::thread::sleep(Duration::from_millis(20));
     }
     engine.kill().unwrap();
     engine.wait().unwrap();
-    assert!(gone_within(&family, Duration::from_secs(5)), "somebody is left");
+    assert!(gone_within(&family, Duration::from_secs(30)), "somebody is left");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_guardian_is_small_and_ignores_signals() {
     assert!(alive(guardian));
     engine.kill().unwrap();
     engine.wait().unwrap();
-    assert!(gone_within(&pids.wait_for(4), Duration::from_secs(5)));
+    assert!(gone_within(&pids.wait_for(4), Duration::from_secs(30)));
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ fn ten_lives() {
     }
     // A thread of the runtime's pool may have come or gone; what a life left behind would be there ten times. The last
     // descriptors are closed in the background.
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(30);
     let after = loop {
         let after = (count("fd"), count("task"));
         if after.0 <= before.0 && after.1 <= before.1 + 2 || Instant::now() > until {

@@ -265,7 +265,7 @@ impl Stage {
             editor.quit().await;
         }
         if let Some(mut front) = self.front.take() {
-            let ended = tokio::time::timeout(Duration::from_secs(20), front.wait()).await;
+            let ended = tokio::time::timeout(Duration::from_secs(60), front.wait()).await;
             let code = ended.map_err(|_| "the front did not end".to_owned())?.unwrap();
             if !code.success() {
                 return Err(format!("the front ended with {code}"));

@@ -268,7 +268,7 @@ async fn peer(stage: &mut Stage, name: &str, framing: Framing, step: &Value) -> 
                 return Err(format!("{responses:#}"));
             }
         } else if let Some(wanted) = number("exits") {
-            let ended = tokio::time::timeout(Duration::from_secs(20), peer.process.wait()).await;
+            let ended = tokio::time::timeout(Duration::from_secs(60), peer.process.wait()).await;
             let code = ended.map_err(|_| "it did not end")?.unwrap().code();
             if code != i32::try_from(wanted).ok() {
                 return Err(format!("exit code {code:?}"));

@@ -15,7 +15,7 @@ const MEMORY_MIB: u64 = 256;
 /// What an engine may have more after a run than after the first. The allocator keeps some memory for each thread.
 const GROWTH: Figures = Figures { memory_mib: 64, peak_mib: 0, descriptors: 3, threads: 6 };
 /// The promise is five seconds; a loaded machine gets more.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How much of a message is shown that leaks a secret.
 const CONTEXT: usize = 300;
 

@@ -17,7 +17,7 @@ fn start(home: &Home) -> Child {
 }
 
 async fn exit_code(process: &mut Child) -> Option<i32> {
-    tokio::time::timeout(Duration::from_secs(20), process.wait()).await.expect("it should have ended").unwrap().code()
+    tokio::time::timeout(Duration::from_secs(60), process.wait()).await.expect("it should have ended").unwrap().code()
 }
 
 /// Sends bytes and then `initialize`. Returns the codes of the errors before its response.
@@ -35,7 +35,7 @@ async fn survives(bytes: Vec<u8>) -> Vec<Value> {
     });
     let mut errors = Vec::new();
     loop {
-        let answer = tokio::time::timeout(Duration::from_secs(20), wire::read(&mut output)).await.expect("no hang");
+        let answer = tokio::time::timeout(Duration::from_secs(60), wire::read(&mut output)).await.expect("no hang");
         let answer = answer.expect("the session goes on");
         match answer.get("error") {
             Some(error) => errors.push(error["code"].clone()),

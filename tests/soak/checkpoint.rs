@@ -15,7 +15,7 @@ use crate::watcher::{Figures, engines_of, settled};
 use crate::world::{PATIENCE, SERVERS, World, lock};
 
 /// How long the processes of servers that were replaced may take to end.
-const ENDING: Duration = Duration::from_secs(15);
+const ENDING: Duration = Duration::from_secs(60);
 
 /// What the engine that runs now had when it was first measured.
 #[derive(Debug, Clone, Copy)]

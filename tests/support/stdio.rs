@@ -44,6 +44,6 @@ impl StdioEditor {
     pub async fn quit(self) -> ExitStatus {
         let Self { editor, mut process } = self;
         editor.quit().await;
-        tokio::time::timeout(Duration::from_secs(20), process.wait()).await.expect("it should have ended").unwrap()
+        tokio::time::timeout(Duration::from_secs(60), process.wait()).await.expect("it should have ended").unwrap()
     }
 }
