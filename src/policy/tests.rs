@@ -14,7 +14,7 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
         key: ServerName::new("fs").unwrap(),
         scope,
         file: (scope != Scope::Session).then(|| Path::new(file).into()),
-        folder: scope.needs_trust().then(|| Path::new("/work").into()),
+        folder: scope.needs_trust().then(|| Path::new("/home/you/shop").into()),
         key_span: 0..0,
         line: 2,
         rule_lines: Default::default(),
@@ -75,7 +75,7 @@ fn config(definition: Definition, policies: Vec<FilePolicy>) -> Config {
 }
 
 fn rules(config: &Config) -> Rules {
-    Rules::new(config, &SessionLevels::default(), &[Path::new("/work").into()])
+    Rules::new(config, &SessionLevels::default(), &[Path::new("/home/you/shop").into()])
 }
 
 /// `read_file+r` is annotated read-only, `+d` destructive, `+rd` both.
@@ -107,8 +107,8 @@ fn explain(config: &Config, name: &str, trust_state: TrustState) -> String {
 }
 
 const USER: &str = "/home/.config/mcp.json";
-const PROJECT: &str = "/work/mcp.json";
-const LOCAL: &str = "/work/mcp.local.json";
+const PROJECT: &str = "/home/you/shop/mcp.json";
+const LOCAL: &str = "/home/you/shop/mcp.local.json";
 
 #[test]
 fn the_first_rule_in_order_applies_and_the_others_are_explained() {
@@ -313,7 +313,7 @@ fn programs_must_be_in_every_list() {
         Ok(()) => "yes".to_owned(),
         Err(source) => format!("not in {source}"),
     };
-    insta::assert_snapshot!([says("npx", "/usr/bin/npx"), says("uvx", "/bin/uvx"), says("evil", "/bin/evil"), says("./npx", "/work/npx")].join("\n"), @"
+    insta::assert_snapshot!([says("npx", "/usr/bin/npx"), says("uvx", "/bin/uvx"), says("evil", "/bin/evil"), says("./npx", "/home/you/shop/npx")].join("\n"), @"
     yes
     not in mcp.json policy.commands
     not in user mcp.json policy.commands
@@ -494,7 +494,7 @@ mod passing {
     #[test]
     fn consent_overrides_only_require_approval() {
         let id = ToolId::new(ServerName::new("fs").unwrap(), "t");
-        let asked = GrantQuery { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
+        let asked = GrantQuery { tool: &id, project: Path::new("/home/you/shop"), fingerprint: None, pin: "p" };
         let pin = Pin { digest: "p".into(), text: String::new() };
         let mut grant = Grant::new(&asked, Decision::AllowAlways, pin).unwrap();
         grant.id = "g1".into();
@@ -705,8 +705,8 @@ fn restricted(own: &[(&str, LevelRule)], tools: &[(&str, LevelRule)], tool: &Too
     let rule = |(pattern, level): &(&str, LevelRule)| ToolRule { pattern: (*pattern).into(), level: level.clone() };
     definition.restrictions.push(spec::Restriction {
         scope: Scope::Project,
-        file: Some(Path::new("/work/mcp.json").into()),
-        folder: Some(Path::new("/work").into()),
+        file: Some(Path::new("/home/you/shop/mcp.json").into()),
+        folder: Some(Path::new("/home/you/shop").into()),
         key_span: 0..0,
         line: 4,
         rule_lines: Default::default(),

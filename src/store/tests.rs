@@ -15,11 +15,11 @@ fn options(project: &str) -> Options {
 }
 
 async fn store(path: &Path) -> Store {
-    Store::open(path, options("/work")).await
+    Store::open(path, options("/home/you/shop")).await
 }
 
 async fn strict(path: &Path) -> Store {
-    Store::open(path, Options { strict: true, ..options("/work") }).await
+    Store::open(path, Options { strict: true, ..options("/home/you/shop") }).await
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -33,7 +33,7 @@ fn server(name: &str) -> ServerName {
 }
 
 fn key() -> TrustKey {
-    TrustKey { project: "/work".into(), server: server("fs") }
+    TrustKey { project: "/home/you/shop".into(), server: server("fs") }
 }
 
 fn fingerprint(digest: &str) -> Arc<Fingerprint> {
@@ -43,7 +43,7 @@ fn fingerprint(digest: &str) -> Arc<Fingerprint> {
 
 fn grant(tool: &str, decision: Decision) -> Grant {
     let id = ToolId::new(server("fs"), tool);
-    let asked = GrantQuery { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
+    let asked = GrantQuery { tool: &id, project: Path::new("/home/you/shop"), fingerprint: None, pin: "p" };
     Grant::new(&asked, decision, Pin { digest: "p".into(), text: "{}".into() }).unwrap()
 }
 
@@ -124,7 +124,7 @@ async fn decisions_survive_a_restart_but_session_grants_do_not() {
     assert_eq!(second.decisions().await.trust[&key()].trusted, Some(fingerprint("a")));
     let mut table = String::new();
     for tool in ["s", "p", "a"] {
-        let here = found(&second, tool, "/work").await;
+        let here = found(&second, tool, "/home/you/shop").await;
         table.push_str(&format!("{tool}: here {here}, elsewhere {}\n", found(&second, tool, "/other").await));
     }
     insta::assert_snapshot!(table, @"
@@ -158,10 +158,10 @@ async fn engines_that_share_the_file_see_each_others_decisions() {
     let (_keep, path) = folder();
     let (one, two) = (store(&path).await, store(&path).await);
     one.add_grant(grant("a", Decision::AllowAlways)).await;
-    assert!(found(&two, "a", "/work").await);
+    assert!(found(&two, "a", "/home/you/shop").await);
     let id = two.grants().await[0].id.clone();
     assert_eq!(two.revoke_grant(&id).await, Some(Saved::ToDisk));
-    assert!(!found(&one, "a", "/work").await);
+    assert!(!found(&one, "a", "/home/you/shop").await);
     assert_eq!(one.revoke_grant(&id).await, None, "there is none of that id any more");
 }
 
@@ -292,12 +292,15 @@ async fn a_rejected_decision_does_not_block_the_others() {
         .unwrap();
     let rejected = first.add_grant(grant("rejected", Decision::AllowAlways)).await;
     assert!(matches!(&rejected, Saved::InMemory(why) if why.contains("rejected by a test")), "{rejected:?}");
-    assert!(found(&first, "rejected", "/work").await, "it holds until the engine ends");
+    assert!(found(&first, "rejected", "/home/you/shop").await, "it holds until the engine ends");
     assert_eq!(first.add_grant(grant("accepted", Decision::AllowAlways)).await, Saved::ToDisk);
     assert!(problem(&first).is_some(), "the user is told that one decision is not on disk");
     drop(first);
     let second = store(&path).await;
-    assert_eq!((found(&second, "accepted", "/work").await, found(&second, "rejected", "/work").await), (true, false));
+    assert_eq!(
+        (found(&second, "accepted", "/home/you/shop").await, found(&second, "rejected", "/home/you/shop").await),
+        (true, false)
+    );
 }
 
 #[tokio::test]
@@ -337,7 +340,7 @@ async fn a_file_that_is_damaged_at_run_time_is_replaced_without_losing_decisions
     drop(store);
     let again = self::store(&path).await;
     assert_eq!(again.decisions().await.trust[&key()].trusted, Some(fingerprint("a")));
-    assert!(found(&again, "t", "/work").await);
+    assert!(found(&again, "t", "/home/you/shop").await);
     assert_eq!(integrity(&path), "ok");
 }
 
@@ -359,7 +362,7 @@ async fn a_full_disk_stops_strict_calls_and_keeps_decisions_in_memory_until_ther
         let pin = Pin { digest: "p".into(), text: "x".repeat(5_000) };
         last = store.add_grant(Grant { pin, ..grant(&format!("t{index}"), Decision::AllowAlways) }).await;
         if last != Saved::ToDisk {
-            assert!(found(&store, &format!("t{index}"), "/work").await, "it holds although it is not on disk");
+            assert!(found(&store, &format!("t{index}"), "/home/you/shop").await, "it holds although it is not on disk");
             break;
         }
     }
@@ -424,7 +427,7 @@ async fn a_log_that_is_deleted_at_run_time_loses_nothing() {
     drop(store);
     let again = self::store(&path).await;
     assert_eq!(again.decisions().await.trust.len(), 1);
-    assert!(found(&again, "t", "/work").await);
+    assert!(found(&again, "t", "/home/you/shop").await);
     assert_eq!(integrity(&path), "ok");
 }
 
@@ -638,7 +641,7 @@ async fn a_killed_process_loses_no_finished_call_and_no_decision() {
         for name in [format!("call-{index}"), format!("denied-{index}")] {
             assert!(calls.iter().any(|call| *call.call_id.0 == *name && call.success), "{name}");
         }
-        assert!(found(&store, &format!("tool-{index}"), "/work").await, "tool-{index}");
+        assert!(found(&store, &format!("tool-{index}"), "/home/you/shop").await, "tool-{index}");
     }
     drop(store);
     assert_eq!(integrity(&path), "ok");

@@ -20,7 +20,7 @@ fn files(text: &str) -> Vec<(PathBuf, Arc<str>)> {
 }
 
 fn destination(scope: Scope) -> Destination<'static> {
-    static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| vec![PathBuf::from("/work")]);
+    static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| vec![PathBuf::from("/home/you/shop")]);
     Destination { scope, folders: &FOLDERS, project_only: false }
 }
 
@@ -46,8 +46,8 @@ fn report(dialect: Dialect, text: &str) -> String {
 
 /// A config file of ours, loaded.
 fn config(text: &Value) -> Config {
-    let path: Arc<Path> = Path::new("/work/mcp.json").into();
-    let source = Source { path, scope: Scope::Project, folder: Some(Path::new("/work").into()) };
+    let path: Arc<Path> = Path::new("/home/you/shop/mcp.json").into();
+    let source = Source { path, scope: Scope::Project, folder: Some(Path::new("/home/you/shop").into()) };
     let content = Content::Text(text.to_string().into());
     layers::load(&[(source, content)], &BTreeMap::new(), &Settings::default().limits).config
 }
@@ -434,7 +434,7 @@ fn restrictions_of_zed_become_levels_and_grants_become_notes() {
 fn permissions_apply_to_servers_of_other_files() {
     let file = |path: &str, text: &str| (PathBuf::from(path), Arc::from(text));
     let files = [
-        file("/work/.zed/settings.json", r#"{ "context_servers": { "z": { "command": "x" } } }"#),
+        file("/home/you/shop/.zed/settings.json", r#"{ "context_servers": { "z": { "command": "x" } } }"#),
         file(
             "/home/settings.json",
             r#"{ "agent": { "tool_permissions": { "tools": { "mcp:z:rm": { "default": "deny" } } } } }"#,
@@ -532,7 +532,7 @@ fn mcphub_variables_are_expanded_from_the_entrys_env_first() {
 #[test]
 fn the_private_section_of_a_project_takes_precedence_over_the_users_servers() {
     let text = r#"{ "mcpServers": { "a": { "command": "user" }, "b": { "command": "user" } },
-                    "projects": { "/work": { "mcpServers": { "a": { "command": "local" } } }, "/other": { "mcpServers": { "c": { "command": "x" } } } } }"#;
+                    "projects": { "/home/you/shop": { "mcpServers": { "a": { "command": "local" } } }, "/other": { "mcpServers": { "c": { "command": "x" } } } } }"#;
     let local = imported(Dialect::Claude, text);
     assert_eq!(servers(&local), json!({ "a": { "command": "local" }, "b": { "command": "user" } }));
     let reason = "it is only for the project /other; import it there, into scope `local`";
@@ -540,8 +540,8 @@ fn the_private_section_of_a_project_takes_precedence_over_the_users_servers() {
     // What the user has in one project does not become a server of all projects.
     let user = import(Dialect::Claude, &files(text), destination(Scope::User), &|_| None);
     assert_eq!(servers(&user), json!({ "a": { "command": "user" }, "b": { "command": "user" } }));
-    let reason = "it is only for the project /work; import it into scope `local` or `project`";
-    assert_eq!(user.skipped["a in /work"], reason);
+    let reason = "it is only for the project /home/you/shop; import it into scope `local` or `project`";
+    assert_eq!(user.skipped["a in /home/you/shop"], reason);
 }
 
 #[test]
@@ -701,7 +701,7 @@ fn what_a_project_disables_or_restricts_is_exported_as_such() {
     let file = |servers: Value| Content::Text(json!({ "servers": servers }).to_string().into());
     let files = [
         (
-            source("/work/mcp.json", Scope::Project, Some("/work")),
+            source("/home/you/shop/mcp.json", Scope::Project, Some("/home/you/shop")),
             file(json!({ "slack": { "enabled": false }, "mail": { "disabled_tools": ["send"] } })),
         ),
         (

@@ -9,18 +9,18 @@ fn rules(files: &[(Scope, Value)]) -> Rules {
         .iter()
         .zip(0..)
         .map(|((scope, text), number)| {
-            let folder = scope.needs_trust().then(|| Arc::<Path>::from(Path::new("/work")));
+            let folder = scope.needs_trust().then(|| Arc::<Path>::from(Path::new("/home/you/shop")));
             let source = Source { path: Path::new(&format!("/{number}/mcp.json")).into(), scope: *scope, folder };
             (source, Content::Text(text.to_string().into()))
         })
         .collect();
     let loaded = config::load(&sources, &Default::default(), &Settings::default().limits);
-    Rules::new(&loaded.config, &SessionLevels::default(), &[Path::new("/work").into()])
+    Rules::new(&loaded.config, &SessionLevels::default(), &[Path::new("/home/you/shop").into()])
 }
 
 fn level(rules: &Rules, agent: HookAgent, tool: &str, arguments: Value) -> Option<Level> {
     let arguments = arguments.as_object().unwrap().clone();
-    rules.rule_action(&AgentAction::new(agent, tool, arguments, Path::new("/work"))).map(|ruling| ruling.level)
+    rules.rule_action(&AgentAction::new(agent, tool, arguments, Path::new("/home/you/shop"))).map(|ruling| ruling.level)
 }
 
 fn bash(rules: &Rules, command: &str) -> Option<Level> {
@@ -96,7 +96,10 @@ fn the_rules_of_the_administrator_come_first_and_an_agent_before_all() {
     assert_eq!(bash(&rules(&[(Scope::User, user.clone())]), "ls"), Some(Level::AllowAlways));
     let both = rules(&[(Scope::Managed, managed), (Scope::User, user)]);
     assert_eq!(bash(&both, "ls"), Some(Level::Deny));
-    assert_eq!(level(&both, HookAgent::ClaudeCode, "Write", json!({ "file_path": "/work/a" })), Some(Level::Deny));
+    assert_eq!(
+        level(&both, HookAgent::ClaudeCode, "Write", json!({ "file_path": "/home/you/shop/a" })),
+        Some(Level::Deny)
+    );
 }
 
 #[test]
@@ -122,13 +125,18 @@ fn a_file_is_inside_only_where_its_links_lead() {
 #[test]
 fn a_lasting_answer_is_about_exactly_what_was_shown() {
     let target = |tool: &str, arguments: Value| {
-        AgentAction::new(HookAgent::ClaudeCode, tool, arguments.as_object().unwrap().clone(), Path::new("/work"))
-            .target()
+        AgentAction::new(
+            HookAgent::ClaudeCode,
+            tool,
+            arguments.as_object().unwrap().clone(),
+            Path::new("/home/you/shop"),
+        )
+        .target()
     };
     assert_eq!(target("Bash", json!({ "command": "git push" })).as_deref(), Some("git push"));
     assert_eq!(target("Bash", json!({ "command": "git push; ls" })), None);
     assert_eq!(target("Bash", json!({ "command": "git push", "sandbox": false })), None);
-    assert_eq!(target("Write", json!({ "file_path": "a" })).as_deref(), Some("/work/a"));
+    assert_eq!(target("Write", json!({ "file_path": "a" })).as_deref(), Some("/home/you/shop/a"));
     assert_eq!(target("Write", json!({ "file_path": "a\u{202e}b" })), None);
     assert_eq!(target("Other", json!({})), None);
     assert_eq!(target("Bash", json!({ "command": "x".repeat(MAX) })), None);

@@ -54,7 +54,7 @@ fn level_in(
 }
 
 fn of_project() -> Definition {
-    Definition { folder: Some(folder().into()), ..definition(Scope::Project, "/work/mcp.json", &[]) }
+    Definition { folder: Some(folder().into()), ..definition(Scope::Project, "/home/you/shop/mcp.json", &[]) }
 }
 
 fn of_user() -> Definition {

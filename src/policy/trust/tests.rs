@@ -145,7 +145,7 @@ fn every_relevant_change_asks_again_and_shows_the_difference() {
         c.policies[0].allowlist.push(Matcher { server: "git".into(), tool: "*".into(), line: 0 })
     });
     row("readOnly", &|_, c, _| c.policies[0].read_only = Some(Level::AllowAlways));
-    row("another file", &|_, c, _| c.policies[0].file = Some(Path::new("/work/other.json").into()));
+    row("another file", &|_, c, _| c.policies[0].file = Some(Path::new("/home/you/shop/other.json").into()));
     row("description", &|d, _, _| d.spec.description = Some("new".into()));
     row("remote", &|d, _, _| {
         let headers =

@@ -89,7 +89,7 @@ struct FakeHost {
 
 impl Host for Arc<FakeHost> {
     fn roots(&self) -> Vec<Arc<Path>> {
-        vec![Path::new("/work space").into()]
+        vec![Path::new("/home/you/work space").into()]
     }
     fn can_elicit(&self) -> bool {
         self.elicits

@@ -182,7 +182,7 @@ async fn records_from_before_the_chain_are_counted_separately() {
     tamper(
         &path,
         &format!(
-            "INSERT INTO calls VALUES (1, 'old', '/work', {now}, 'fs', 'read', '{{}}', NULL, 'd', 'u', 1, 1, NULL, 1, '{{}}', NULL)"
+            "INSERT INTO calls VALUES (1, 'old', '/home/you/shop', {now}, 'fs', 'read', '{{}}', NULL, 'd', 'u', 1, 1, NULL, 1, '{{}}', NULL)"
         ),
     );
     let first = store(&path).await;

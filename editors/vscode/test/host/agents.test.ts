@@ -12,7 +12,7 @@ import { connected, eventually, extension, file } from "./support";
 const IDLE: AgentStatus = {
   id: "3",
   name: "claude-code",
-  folder: "/work/shop",
+  folder: "/home/you/shop",
   since: "2026-11-16T08:00:00.000Z",
   paused: false,
   doing: "idle",

@@ -15,13 +15,13 @@ describe("the endpoint for Copilot", () => {
       ({ name, file, summary: { text: "", tone } }) as ServerStatus;
     const servers = [
       server("ours", "/home/you/shop/mcp.json"),
-      server("both", "/work/.vscode/mcp.json"),
+      server("both", "/home/you/shop/.vscode/mcp.json"),
       server("failed", "/home/you/shop/mcp.json", "bad"),
     ];
     assert.deepEqual(sharing("others", servers), { offered: ["ours"], without: ["both"] });
     assert.deepEqual(sharing("all", servers), { offered: ["ours", "both"], without: [] });
     assert.deepEqual(sharing("off", servers), { offered: [], without: [] });
-    assert.deepEqual(connectArguments("/work", ["both"]).slice(-2), ["--without", "both"]);
+    assert.deepEqual(connectArguments("/home/you/shop", ["both"]).slice(-2), ["--without", "both"]);
   });
 
   it("offers the tools, and VS Code alone asks about a call", async () => {

@@ -7,18 +7,20 @@ fn asked(agent: HookAgent, input: &Value, named: Option<HookEvent>) -> Result<(H
 #[test]
 fn the_question_of_every_agent_is_read() {
     let (claude, before) = (HookAgent::ClaudeCode, HookEvent::BeforeTool);
-    let common = json!({ "session_id": "s", "cwd": "/work", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+    let common = json!({ "session_id": "s", "cwd": "/home/you/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash",
         "tool_input": { "command": "ls" }, "permission_mode": "default" });
-    let copilot = json!({ "sessionId": "s", "cwd": "/work", "toolName": "Bash", "toolArgs": { "command": "ls" } });
-    let as_text = json!({ "sessionId": "s", "cwd": "/work", "toolName": "Bash", "toolArgs": "{\"command\":\"ls\"}" });
-    let gemini = json!({ "session_id": "s", "cwd": "/work", "hook_event_name": "BeforeTool", "tool_name": "Bash",
+    let copilot =
+        json!({ "sessionId": "s", "cwd": "/home/you/shop", "toolName": "Bash", "toolArgs": { "command": "ls" } });
+    let as_text =
+        json!({ "sessionId": "s", "cwd": "/home/you/shop", "toolName": "Bash", "toolArgs": "{\"command\":\"ls\"}" });
+    let gemini = json!({ "session_id": "s", "cwd": "/home/you/shop", "hook_event_name": "BeforeTool", "tool_name": "Bash",
         "tool_input": { "command": "ls" } });
     let expected = |agent| HookQuestion {
         agent,
         event: before,
         tool: "Bash".to_owned(),
         arguments: json!({ "command": "ls" }).as_object().unwrap().clone(),
-        folder: "/work".into(),
+        folder: "/home/you/shop".into(),
         session: Some("s".to_owned()),
     };
     assert_eq!(asked(claude, &common, None), Ok((before, expected(claude))));

@@ -30,7 +30,7 @@ async fn roots_pings_and_unknown_methods_are_answered() {
     fake.line(r#"{"jsonrpc":"2.0","id":"r","method":"roots/list"}"#).await;
     assert_eq!(
         fake.receive().await["result"],
-        json!({ "roots": [{ "uri": "file:///work%20space", "name": "work space" }] })
+        json!({ "roots": [{ "uri": "file:///home/you/work%20space", "name": "work space" }] })
     );
     fake.line(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).await;
     assert_eq!(fake.receive().await, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));

@@ -329,7 +329,7 @@ async fn a_server_of_the_newer_era_lists_asks_answers_and_reports_changes() {
     let lists = connection.lists(soon()).await.unwrap();
     assert_eq!((lists.tools[0].name.as_ref(), lists.warnings.len()), ("greet", 0));
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
-    assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");
+    assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///home/you/work%20space\"");
     connection.ping(Duration::from_secs(5)).await.unwrap();
     connection.close().await;
     serving.abort();
@@ -359,6 +359,6 @@ async fn a_remote_server_that_refuses_one_era_is_connected_again_for_the_other()
     assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
     assert_eq!(connection.lists(soon()).await.unwrap().tools[0].name.as_ref(), "greet");
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
-    assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");
+    assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///home/you/work%20space\"");
     connection.close().await;
 }
