@@ -104,7 +104,7 @@ agents: ## run real agents against `mcp-sidecar connect`, with a fake model; AGE
 	cargo build
 	@scripts/test-agents $(BIN) $(AGENTS)
 
-journeys: ## take the way of six new users from an empty machine to the first call; NAMES="neovim claude" picks some
+journeys: ## play seven new users, from an empty machine to the first call; NAMES="neovim claude" picks some
 	cargo build
 	@scripts/journeys $(BIN) $(NAMES)
 

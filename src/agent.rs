@@ -103,7 +103,7 @@ pub struct AgentOptions {
     #[arg(long, value_name = "SERVER")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// Offer only the tools of this set of config.toml
+    /// Offer only the tools of this set in config.toml
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,

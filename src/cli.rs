@@ -144,7 +144,7 @@ enum Command {
     Enable(manage::Target),
     /// Disable a server
     Disable(manage::Target),
-    /// Set how long a call of a server may take without a sign of life
+    /// Set how long a call to a server may take without progress
     #[command(after_help = "Example:\n  mcp-sidecar timeout files 60")]
     Timeout(manage::Timeout),
     /// Show or set the permission level of a tool
@@ -158,12 +158,12 @@ enum Command {
     Calls(calls::Arguments),
     /// Show how long tool calls took, how many failed, and what tools cost in tokens
     Metrics(metrics::Arguments),
-    /// Show which agents are connected and what they do, pause them or disconnect them
+    /// Show which agents are connected and what they are doing, and pause or disconnect them
     #[command(after_help = "Examples:
   mcp-sidecar agents --watch
   mcp-sidecar agents pause claude-code")]
     Agents(agents::Arguments),
-    /// Limit running agents to a set of tools of config.toml
+    /// Limit running agents to a set of tools from config.toml
     #[command(after_help = "Examples:
   mcp-sidecar set review
   mcp-sidecar set --none --agent claude-code")]

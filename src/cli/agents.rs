@@ -27,15 +27,15 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Let the calls of an agent wait
+    /// Pause an agent: its calls wait until you resume it
     Pause(Agent),
-    /// Let a paused agent go on
+    /// Resume a paused agent
     Resume(Agent),
-    /// Disconnect an agent, and end its calls
+    /// Disconnect an agent and cancel its calls
     Disconnect(Agent),
     /// Show what agents did while no editor was open, and what was refused because nobody could be asked
     Away,
-    /// Allow such a call for the next time: the same call of the same agent, once
+    /// Allow a refused call: the same agent may make the same call once more
     Allow {
         /// ID of the call, as listed by `mcp-sidecar agents away`
         id: String,
@@ -50,9 +50,9 @@ struct Agent {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Set {
-    /// Name of the set, as in [sets.NAME] of config.toml [default: list the sets]
+    /// Name of the set, as in [sets.NAME] in config.toml [default: list the sets]
     name: Option<String>,
-    /// End the limit: agents see all tools of their section again
+    /// Remove the limit: agents see all tools of their section again
     #[arg(long, conflicts_with = "name")]
     none: bool,
     /// Switch only the agents with this ID or name [default: all agents of this workspace]

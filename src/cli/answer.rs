@@ -20,7 +20,7 @@ pub(super) struct Approve {
     /// Set how long the answer applies [default: once for a tool, project for trust]
     #[arg(long = "for", value_name = "TIME", value_enum)]
     lasting: Option<Lasting>,
-    /// Answer without being asked again, after the question was shown
+    /// Show the question and answer it, without asking for confirmation
     #[arg(long, short)]
     yes: bool,
 }

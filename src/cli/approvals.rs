@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     /// Show all questions in full, with arguments and diffs
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
-    /// Print each question when it is asked and when it has ended, until you press Ctrl-C
+    /// Print each question when it is asked, and again when it is answered or withdrawn, until you press Ctrl-C
     #[arg(long, short, conflicts_with = "id")]
     watch: bool,
     /// Print JSON instead of text; with --watch, one line for each change

@@ -23,16 +23,16 @@ pub(super) struct Arguments {
     /// Show only calls of this workflow
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Show only calls since this time (2026-11-16T08:00:00Z), or of the last 30s, 15m, 2h or 7d
+    /// Show only calls since this time (2026-11-16T08:00:00Z), or in the last 30s, 15m, 2h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<Timestamp>,
     /// Show only calls that failed or were denied
     #[arg(long)]
     failed: bool,
-    /// Show only calls that a rule or you refused
+    /// Show only calls that you or a rule refused
     #[arg(long)]
     denied: bool,
-    /// Show only calls of this agent
+    /// Show only calls by this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Show only calls that contain this text, in a name, the arguments, the result or the error
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     /// Show arguments and results, if they were saved
     #[arg(long, conflicts_with = "json")]
     full: bool,
-    /// Check whether the records are as they were written, instead of listing them
+    /// Check that no record was changed, instead of listing the records
     ///
     /// Exits with code 1 if another program has changed, deleted or added a record.
     #[arg(long, conflicts_with_all = ["server", "tool", "workflow", "since", "failed", "denied", "agent", "text", "limit", "full"])]

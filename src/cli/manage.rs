@@ -31,7 +31,7 @@ pub(super) struct Add {
     /// Use a template; `mcp-sidecar templates` lists their IDs
     #[arg(long, value_name = "ID", add = complete::template_ids())]
     template: Option<String>,
-    /// Use a server of the MCP registry; `mcp-sidecar search` finds names
+    /// Use a server from the MCP registry; `mcp-sidecar search` finds names
     ///
     /// Shows the exact command or URL, and asks before anything is written.
     #[arg(long, value_name = "NAME")]
@@ -47,8 +47,8 @@ pub(super) struct Add {
     /// Shows the exact command, and asks before anything is unpacked or written.
     #[arg(long, value_name = "FILE")]
     from_bundle: Option<PathBuf>,
-    /// Do not ask
-    #[arg(long)]
+    /// Add the server without asking
+    #[arg(long, short)]
     yes: bool,
     /// Complete entry as a JSON object
     #[arg(long, value_name = "JSON")]
@@ -192,6 +192,8 @@ async fn trust_hint(engine: &EngineClient, server: &ServerName) -> String {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Timeout {
+    /// Name of the server
+    #[arg(add = complete::servers())]
     server: ServerName,
     /// How long a call may take without progress or a log message
     seconds: f64,

@@ -10,7 +10,7 @@ use crate::protocol::commands::RegistrySearch;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Words that the name, the title or the description contains
+    /// Words to look for in names, titles and descriptions
     #[arg(required = true)]
     words: Vec<String>,
     /// Print JSON instead of text

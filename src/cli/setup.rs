@@ -36,11 +36,11 @@ pub(super) struct Arguments {
     /// Show the changes without writing them
     #[arg(long)]
     dry_run: bool,
-    /// Remove the entry again, or with --hooks the hooks
+    /// Remove the entry again; with --hooks, remove the hooks
     #[arg(long)]
     undo: bool,
     /// Also stop the agent from loading the servers of this project itself, without asking
-    #[arg(long)]
+    #[arg(long, short)]
     yes: bool,
     /// Print JSON instead of text
     #[arg(long)]

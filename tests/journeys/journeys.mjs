@@ -1,4 +1,4 @@
-// The six journeys. What the user types or clicks is what the README and the pages in `docs` say; see `documented`.
+// The journeys. What the user types or clicks is what the README and the pages in `docs` say; see `documented`.
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,6 +6,8 @@ import { prompt, startModel } from "../agents/model.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const PROMPT = /^\$$/m;
+/** What Neovim shows below the end of a file. */
+const EMPTY_BUFFER = /^~\s*\n~\s*\n~\s*$/m;
 
 /** What a page asks the user to do. A journey that no page describes is a mistake in the pages. */
 function documented(page, pattern) {
@@ -46,38 +48,61 @@ async function withModel(machine, use) {
   }
 }
 
+/** The plugin is installed: adds the demo server in Neovim and calls one of its tools, as the page says. */
+async function demoInNeovim(machine, editor) {
+  const page = "docs/editors/neovim.md";
+  await machine.line(editor, documented(page, /`(:Mcp add demo)`/), /Add a server.*add the server/);
+  await machine.key(editor, "Enter", /ap Trust/, "Enter: add the server of the form");
+  machine.picture(editor, "trust");
+  await machine.keys(editor, ["a", "p"], /is trusted/, "ap: trust it in this project");
+  await machine.line(editor, documented(page, /`(:Mcp call demo\/roll_dice)`/), /Number of dice|"sides"/);
+  await machine.key(editor, "Enter", /roll_dice.* ms/, "Enter: call the tool with the arguments of the form");
+  machine.useful();
+  machine.picture(editor, "result");
+}
+
+/** A machine with Neovim, where the release on GitHub is on loopback. */
+function hasNeovim(machine, nvim, init) {
+  machine.has({ nvim });
+  machine.write("etc/nvim/sysinit.vim", `let g:mcp_sidecar = { "release_url": "${machine.network.url}/releases" }\n`);
+  machine.write("home/.config/nvim/init.lua", init);
+}
+
 export const JOURNEYS = {
   neovim: {
     title: "Neovim with lazy.nvim",
-    pages: ["README.md", "docs/editors/neovim.md"],
     async run(machine, { nvim }) {
-      machine.has({ nvim });
-      // The release on GitHub.
-      machine.write("etc/nvim/sysinit.vim", `let g:mcp_sidecar = { "release_url": "${machine.network.url}/releases" }\n`);
       const spec = documented("README.md", /add `(\{ "mcp-sidecar\/mcp-sidecar" \})` to lazy\.nvim/);
       machine.did(`add \`${spec}\` to the plugins`);
-      machine.write("home/.config/nvim/init.lua", lazy(spec));
+      hasNeovim(machine, nvim, lazy(spec));
       const editor = machine.terminal();
       await editor.until(PROMPT);
       await machine.line(editor, "nvim", /Installed \(1\)[^]*mcp-sidecar/);
       machine.picture(editor, "installed");
-      await machine.key(editor, "q", /^~\s*\n~\s*\n~\s*$/m, "q: close the window of lazy.nvim");
-      const add = documented("docs/editors/neovim.md", /`(:Mcp add demo)`/);
-      await machine.line(editor, add, /Add a server.*add the server/);
-      await machine.key(editor, "Enter", /ap Trust/, "Enter: add the server of the form");
-      machine.picture(editor, "trust");
-      await machine.keys(editor, ["a", "p"], /is trusted/, "ap: trust it in this project");
-      const call = documented("docs/editors/neovim.md", /`(:Mcp call demo\/roll_dice)`/);
-      await machine.line(editor, call, /Number of dice|"sides"/);
-      await machine.key(editor, "Enter", /roll_dice.* ms/, "Enter: call the tool with the arguments of the form");
-      machine.useful();
-      machine.picture(editor, "result");
+      await machine.key(editor, "q", EMPTY_BUFFER, "q: close the window of lazy.nvim");
+      await demoInNeovim(machine, editor);
+    },
+  },
+
+  pack: {
+    title: "Neovim with `vim.pack`",
+    async run(machine, { nvim }) {
+      const page = "docs/editors/neovim.md";
+      const spec = documented(page, /^vim\.pack\.add\(.*\)$/m);
+      machine.did(`add \`${spec}\` to init.lua`);
+      hasNeovim(machine, nvim, `${spec}\n`);
+      const editor = machine.terminal();
+      await editor.until(PROMPT);
+      await machine.line(editor, "nvim", /These plugins will be installed[^]*mcp-sidecar/);
+      await machine.key(editor, "y", EMPTY_BUFFER, "y: install the plugin");
+      await machine.line(editor, documented(page, /`(:Mcp install)`/), /mcp-sidecar [\d.]+ is at /);
+      machine.picture(editor, "installed");
+      await demoInNeovim(machine, editor);
     },
   },
 
   vscode: {
     title: "VS Code",
-    pages: ["README.md", "docs/editors/vscode.md"],
     async run(machine, { vsix }) {
       documented("README.md", /install \*MCP Sidecar\*[^|]*`\.vsix` of a release/);
       const { openVSCode } = await import("../../scripts/vscode-drive.mjs");
@@ -126,7 +151,6 @@ export const JOURNEYS = {
 
   claude: {
     title: "Claude Code",
-    pages: ["README.md", "docs/guide/agents.md"],
     run: machine =>
       withModel(machine, async (model, task) => {
         const key = "not-a-real-key-of-anybody";
@@ -161,7 +185,6 @@ export const JOURNEYS = {
 
   codex: {
     title: "Codex",
-    pages: ["README.md", "docs/guide/agents.md"],
     run: machine =>
       withModel(machine, async (model, task) => {
         machine.has({ codex: machine.agent("codex") });
@@ -194,7 +217,6 @@ supports_websockets = false
 
   have: {
     title: "I already have a `.vscode/mcp.json` and a Claude config",
-    pages: ["README.md"],
     async run(machine, { files }) {
       // biome-ignore lint/suspicious/noTemplateCurlyInString: mcp-sidecar expands it.
       const servers = { files: { type: "stdio", command: files, args: ["${workspaceFolder}"] } };
@@ -214,7 +236,6 @@ supports_websockets = false
 
   nothing: {
     title: "I have nothing",
-    pages: ["README.md"],
     async run(machine) {
       const shell = await install(machine);
       await addDemo(machine, shell, /^42$/m);

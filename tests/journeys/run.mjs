@@ -31,8 +31,9 @@ const network = await startNetwork(packages);
 const failures = [];
 const rows = [];
 try {
-  const repositories = { "mcp-sidecar/mcp-sidecar": root, "folke/lazy.nvim": programs.lazy };
-  const gitConfig = chosen.includes("neovim") ? mirrorGitHub(github, repositories) : os.devNull;
+  const repositories = { "mcp-sidecar/mcp-sidecar": root, ...(programs.lazy && { "folke/lazy.nvim": programs.lazy }) };
+  const needsGit = chosen.some(name => name === "neovim" || name === "pack");
+  const gitConfig = needsGit ? mirrorGitHub(github, repositories) : os.devNull;
   for (const name of chosen) {
     const { pictures } = values;
     const machine = new Machine({ name, network, gitConfig, pictures, agents: programs.agents });

@@ -56,7 +56,7 @@ pub struct RegistryServer {
 /// Searches the registry.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RegistrySearch {
-    /// Words that the name, the title or the description contains.
+    /// Words to look for in names, titles and descriptions.
     pub query: String,
 }
 
