@@ -21,7 +21,7 @@ impl User {
     /// Waits until the user has read enough.
     pub async fn go_on(self) -> io::Result<()> {
         if self.is_person {
-            terminal::ask_decision("   Press Enter to go on ").await?;
+            terminal::ask_decision("   Press Enter to continue ").await?;
         }
         Ok(())
     }
