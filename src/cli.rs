@@ -77,7 +77,14 @@ use crate::text::{escape_json, mask};
 /// without your permission. Editors start mcp-sidecar themselves: without a subcommand, it serves an editor on stdin and
 /// stdout.
 #[derive(Debug, Parser)]
-#[command(name = "mcp-sidecar", version, max_term_width = 100)]
+#[command(
+    name = "mcp-sidecar",
+    version,
+    max_term_width = 100,
+    after_help = "Get started:
+  mcp-sidecar demo  Watch it work; this needs no editor and leaves no files
+  mcp-sidecar init  Set up the project in this folder"
+)]
 struct Arguments {
     /// Use this workspace folder instead of the nearest one with config files
     #[arg(long, global = true, value_name = "FOLDER", help_heading = "Global options")]
@@ -114,7 +121,7 @@ enum Command {
     #[command(after_help = "Example:\n  mcp-sidecar read demo demo://notes")]
     Read(read::Read),
     /// Print the messages of a prompt
-    #[command(after_help = "Example:\n  mcp-sidecar prompt demo summarize topic=milk")]
+    #[command(after_help = "Example:\n  mcp-sidecar prompt demo greet language=French")]
     Prompt(read::Prompt),
     /// Call a tool and print its result
     #[command(after_help = "Example:\n  mcp-sidecar call demo/echo '{\"text\": \"hello\"}'")]

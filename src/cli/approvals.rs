@@ -58,7 +58,8 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         Err(error) => Err(error),
         Ok(None) if json => print_json(&ApprovalList::default()),
         Ok(None) => {
-            print(&format!("{NO_ENGINE}\n"))?;
+            let next = if is_watch { " Start an agent or an editor, then run this again." } else { "" };
+            print(&format!("{NO_ENGINE}{next}\n"))?;
             Ok(Status::Ok)
         }
     }

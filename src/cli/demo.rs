@@ -162,7 +162,7 @@ impl Demo<'_> {
         let path = self.workspace.file(name);
         let uri = workspace::uri(&path)?;
         for version in 2.. {
-            let port = self.user.value("Type a better port", "3001").await?;
+            let port = self.user.value("Type a valid port instead of 123456", "3001").await?;
             let text = std::fs::read_to_string(&path)?.replacen("123456", &port, 1);
             self.out.act("you fix the port, without saving")?;
             self.client.notify::<DidChangeTextDocument>(DidChangeTextDocumentParams {

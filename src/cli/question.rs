@@ -96,6 +96,7 @@ async fn ask_decision(question: &Approval) -> anyhow::Result<Option<String>> {
         if let Some((_, answer)) = chosen {
             return Ok(Some(answer.decision.clone()));
         }
+        terminal::eprint(&format!("{}\n", terminal::NO_SUCH_KEY))?;
     }
 }
 

@@ -52,6 +52,9 @@ pub(super) async fn ask_decision(prompt: &str) -> io::Result<Option<String>> {
     ask(prompt, Echo::On).await
 }
 
+/// What to say if an answer is none of the letters that a question offers.
+pub(super) const NO_SUCH_KEY: &str = "type one of the letters in brackets, then press Enter";
+
 /// The answer if the user only presses Enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preselected {

@@ -85,7 +85,13 @@ pub(super) async fn decide(engine: &EngineClient, arguments: Arguments) -> anyho
                 terminal::eprint(&definition(engine, server).await.text)?;
                 set(engine, server, true).await?
             }
-            (false, false) if terminal::is_interactive() => ask(engine, &server.name).await?,
+            (false, false) if terminal::is_interactive() => {
+                let is_trusted = ask(engine, &server.name).await?;
+                if !is_trusted {
+                    not_trusted(&server.name)?;
+                }
+                is_trusted
+            }
             (false, false) => {
                 terminal::eprint(&definition(engine, server).await.text)?;
                 let message = "cannot ask without a terminal; pass --yes to trust the server";
@@ -175,6 +181,9 @@ async fn ask_several(engine: &EngineClient, servers: &[ServerStatus]) -> anyhow:
     for question in &chosen {
         until_trusted(engine, &question.server).await?;
     }
+    for question in asked.iter().filter(|asked| !chosen.iter().any(|chosen| chosen.id == asked.id)) {
+        not_trusted(&question.server)?;
+    }
     Ok(chosen.len() == asked.len())
 }
 
@@ -184,6 +193,10 @@ fn numbered<'a>(typed: &str, asked: &'a [Approval]) -> Vec<&'a Approval> {
     let number = |word: &str| word.parse::<usize>().ok().filter(|number| (1..=asked.len()).contains(number));
     let numbers = words.map(number).collect::<Option<BTreeSet<usize>>>().unwrap_or_default();
     (1..).zip(asked).filter(|(number, _)| numbers.contains(number)).map(|(_, question)| question).collect()
+}
+
+fn not_trusted(name: &ServerName) -> anyhow::Result<()> {
+    Ok(terminal::eprint(&format!("`{name}` is not trusted, so it does not start\n"))?)
 }
 
 async fn until_trusted(engine: &EngineClient, name: &ServerName) -> anyhow::Result<bool> {

@@ -128,10 +128,13 @@ fn id(sandbox: &Sandbox) -> String {
 #[test]
 fn without_an_engine_nothing_waits() {
     let sandbox = sandbox();
-    for list in [&["approvals"][..], &["approvals", "1234"], &["approvals", "--watch"]] {
+    for list in [&["approvals"][..], &["approvals", "1234"]] {
         let run = sandbox.run(list);
         assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, NO_ENGINE, ""), "{list:?}");
     }
+    let watch = sandbox.run(&["approvals", "--watch"]);
+    let next = format!("{} Start an agent or an editor, then run this again.\n", NO_ENGINE.trim_end());
+    assert_eq!((watch.code, watch.out, watch.err.as_str()), (0, next, ""));
     assert_eq!(json_of(&sandbox, &["approvals", "--json"]), json!({ "approvals": [], "groups": [] }));
     for answer in ["approve", "deny"] {
         let run = sandbox.run(&[answer, "1234"]);

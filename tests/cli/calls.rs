@@ -154,7 +154,9 @@ fn verify_says_whether_the_call_log_is_whole_and_which_record_was_changed() {
 #[test]
 fn an_answer_for_the_project_is_a_grant_that_can_be_revoked() {
     let sandbox = sandbox();
-    let screen = sandbox.at_terminal(&[("Deny: ", "p")], &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
+    let answers = [("Deny: ", ""), ("Deny: ", "p")];
+    let screen = sandbox.at_terminal(&answers, &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
+    assert!(screen.out.contains("\ntype one of the letters in brackets, then press Enter\n"), "{}", screen.out);
     assert_eq!(screen.code, 0, "{}", screen.out);
     assert!(screen.out.contains("Run `add` on `demo`?") && screen.out.contains("\"a\": 1"), "{}", screen.out);
     assert!(

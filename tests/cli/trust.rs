@@ -109,8 +109,11 @@ fn an_import_into_the_own_config_asks_nothing_unless_an_agent_runs_it() {
 #[test]
 fn the_answer_in_a_terminal_applies_to_what_was_shown() {
     let sandbox = sandbox();
-    let screen = sandbox.at_terminal(&[("[n] no: ", "n")], &["trust", "demo"]);
-    assert_eq!(screen.code, 1, "{}", screen.out);
+    for no in ["n", ""] {
+        let screen = sandbox.at_terminal(&[("[n] no: ", no)], &["trust", "demo"]);
+        assert_eq!(screen.code, 1, "{}", screen.out);
+        assert!(screen.out.ends_with("\n`demo` is not trusted, so it does not start\n"), "{}", screen.out);
+    }
     assert_eq!(trust_of(&sandbox), "waiting");
     // Before a call, a server that is not trusted yet is asked about as well.
     let answers = [("[n] no: ", "y"), ("Deny: ", "y")];
@@ -142,6 +145,7 @@ fn the_servers_of_a_file_are_one_question() {
         .map(|part| screen.out.find(part).unwrap_or_else(|| panic!("no {part}: {}", screen.out)))
         .to_vec();
     assert!(order.is_sorted(), "in the order of the file: {}", screen.out);
+    assert!(screen.out.ends_with("\n`ant` is not trusted, so it does not start\n"), "{}", screen.out);
     assert_eq!(sandbox.run(&["trust", "--all", "--revoke"]).code, 0);
     sandbox.write(
         "work/mcp.json",

@@ -95,7 +95,7 @@ export const JOURNEYS = {
       await editor.until(PROMPT);
       await machine.line(editor, "nvim", /These plugins will be installed[^]*mcp-sidecar/);
       await machine.key(editor, "y", EMPTY_BUFFER, "y: install the plugin");
-      await machine.line(editor, documented(page, /`(:Mcp install)`/), /mcp-sidecar [\d.]+ is at /);
+      await machine.line(editor, documented(page, /`(:Mcp install)`/), /mcp-sidecar [\d.]+ is ready/);
       machine.picture(editor, "installed");
       await demoInNeovim(machine, editor);
     },

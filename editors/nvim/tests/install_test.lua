@@ -100,7 +100,7 @@ return {
       child:command("edit mcp.json")
       child:hears("mcp-sidecar is not installed: run `:Mcp install`")
       child:command("Mcp install")
-      child:hears(("mcp-sidecar %s is at "):format(version))
+      child:hears(("mcp-sidecar %s is ready"):format(version))
       close()
       local program = ("%s/plugin/bin/%s/mcp-sidecar"):format(child.place, version)
       local used = child:lua("return require('mcp_sidecar.binary').cmd()")[1]

@@ -48,6 +48,7 @@ impl User {
             if let Some((key, _)) = keys.iter().find(|(key, _)| *key == typed.trim().to_lowercase()) {
                 return Ok(*key);
             }
+            terminal::eprint(&format!("   {}\n", terminal::NO_SUCH_KEY))?;
         }
     }
 }

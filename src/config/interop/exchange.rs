@@ -215,7 +215,10 @@ fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) ->
     let user = homes.map(|homes| import_files(from, homes)).unwrap_or_default();
     let searched: Vec<String> = project.chain(user).map(|path| path.display().to_string()).collect();
     let title = from.title();
-    Error::NotFound(format!("no config file of {title} found at {}; specify a `path`", searched.join(", ")))
+    Error::NotFound(format!(
+        "no config file of {title} found at {}; name another file with `path` (in a shell, `--path FILE`)",
+        searched.join(", ")
+    ))
 }
 
 fn skip_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {

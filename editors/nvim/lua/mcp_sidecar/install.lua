@@ -8,7 +8,7 @@ local M = {}
 local CONNECT_S, DOWNLOAD_S, MOST = 15, 600, "200M"
 local SUMS = "SHA256SUMS"
 
----@alias mcp_sidecar.Installed fun(problem?: string, program?: string)
+---@alias mcp_sidecar.Installed fun(problem?: string)
 
 local systems = {
   Linux = "unknown-linux-gnu",
@@ -111,17 +111,16 @@ end
 ---Moves a new binary to where `binary` looks for it, and removes those of other versions.
 ---@param folder string
 ---@param from string
----@return string? program, string? problem
+---@return string? problem
 local function put(folder, from)
   local program = binary.downloaded(folder)
   vim.fn.mkdir(vim.fs.dirname(program), "p")
   local ok, problem = vim.uv.fs_rename(from, program)
-  if not ok then return nil, ("cannot write %s: %s"):format(program, problem) end
+  if not ok then return ("cannot write %s: %s"):format(program, problem) end
   for name in vim.fs.dir(folder) do
     -- Another Neovim may still run one of them, or download one at this moment.
     if name:match("^%d") and name ~= binary.version then vim.fn.delete(folder .. "/" .. name, "rf") end
   end
-  return program
 end
 
 ---@param url string where the files of the release are
@@ -134,10 +133,10 @@ local function fetch(url, name, done)
   if not folder then return done("cannot write to " .. table.concat(binary.folders(), " or ")) end
   -- On the same file system as the destination, so that the binary appears at once and complete.
   local work = assert(vim.uv.fs_mkdtemp(folder .. "/part-XXXXXX"))
-  local function finish(problem, program)
+  local function finish(problem)
     vim.fn.delete(work, "rf")
     binary.forget()
-    done(problem, program)
+    done(problem)
   end
   download(url .. SUMS, work .. "/" .. SUMS, finish, function()
     local sum = listed(table.concat(vim.fn.readfile(work .. "/" .. SUMS), "\n"), name)
@@ -150,8 +149,7 @@ local function fetch(url, name, done)
         run({ "tar", "-xzf", work .. "/" .. name, "-C", work }, finish, function()
           local unpacked = vim.fs.find(vim.fs.basename(binary.downloaded(folder)), { path = work, type = "file" })[1]
           if not unpacked then return finish(("%s contains no mcp-sidecar"):format(name)) end
-          local program, problem = put(folder, unpacked)
-          finish(problem, program)
+          finish(put(folder, unpacked))
         end)
       end)
     end)
@@ -175,13 +173,14 @@ end
 ---@param done mcp_sidecar.Installed
 function M.ensure(done)
   binary.forget()
-  local cmd = binary.cmd()
-  if cmd then return done(nil, cmd[1]) end
+  if binary.cmd() then return done() end
   M.download(done)
 end
 
-local function outcome(problem, program)
-  if not problem then return ("mcp-sidecar %s is at %s"):format(binary.version, program) end
+---In one line of a narrow terminal, because a longer message waits for a key. `:checkhealth` shows the path.
+---@param problem? string
+local function outcome(problem)
+  if not problem then return ("mcp-sidecar %s is ready; `:Mcp` opens the dashboard"):format(binary.version) end
   return problem .. "; install mcp-sidecar by hand (`:help mcp-sidecar-install`)"
 end
 
@@ -189,8 +188,8 @@ end
 function M.command()
   local client = require("mcp_sidecar.client")
   client.info(("installing mcp-sidecar %s…"):format(binary.version))
-  M.ensure(function(problem, program)
-    client.info(outcome(problem, program), problem and vim.log.levels.ERROR or nil)
+  M.ensure(function(problem)
+    client.info(outcome(problem), problem and vim.log.levels.ERROR or nil)
     if not problem then client.enable() end
   end)
 end
@@ -198,10 +197,9 @@ end
 ---@async
 ---For plugin managers. In a coroutine, as lazy.nvim runs it, the editor stays usable.
 function M.build()
-  local over, problem, program = false, nil, nil
-  M.ensure(function(...)
-    problem, program = ...
-    over = true
+  local over, problem = false, nil
+  M.ensure(function(why)
+    over, problem = true, why
   end)
   if coroutine.running() and not over then
     coroutine.yield(("downloading mcp-sidecar %s"):format(binary.version))
@@ -211,7 +209,7 @@ function M.build()
   end
   vim.wait(DOWNLOAD_S * 1000, function() return over end, 20)
   if problem or not over then error(outcome(problem or "the download takes too long"), 0) end
-  return outcome(nil, program)
+  return outcome()
 end
 
 return M
