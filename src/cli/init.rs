@@ -83,8 +83,8 @@ fn next_steps() -> String {
     if which::which("code").is_ok() {
         add("in VS Code, install the extension “MCP Sidecar” and open this folder");
     }
-    add("mcp-sidecar list    shows all servers");
-    add("mcp-sidecar add     adds a server");
+    add("mcp-sidecar list       shows all servers");
+    add("mcp-sidecar templates  lists popular servers; `mcp-sidecar add NAME --template ID` adds one");
     add(&format!("read more at {}", env!("CARGO_PKG_REPOSITORY")));
     text
 }

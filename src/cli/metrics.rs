@@ -18,6 +18,10 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+/// What the last columns mean.
+const COLUMNS: &str =
+    "DEFINITION, RESULT and RESULTS: estimated tokens of the definition, of a median result, of all results\n";
+
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     engine_client::run(context, Autostart::OnDemand, async |engine| {
         let answer = engine.call(Metrics { server: arguments.server }).await?;
@@ -46,7 +50,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         let (style, width) = (Style::of_stdout(), size().map(|size| size.columns));
         print(&match tools.count() {
             0 => "no calls yet\n".to_owned(),
-            _ => table.text(style, width),
+            _ => table.text(style, width) + COLUMNS,
         })?;
         if answer.views.iter().any(|view| view.tools > 0) {
             let mut costs = Table::new(&["AGENTS", "TOOLS", "TOKENS", ""]);

@@ -254,10 +254,10 @@ fn setup_never_makes_the_sidecar_start_itself() {
     for program in ["claude", "cursor", "vscode"] {
         let refused = run(&sandbox, &["setup", program, "--project"]);
         assert_eq!(refused.code, 1, "{program}");
-        assert!(refused.err.contains("would start itself as a server"), "{}", refused.err);
+        assert!(refused.err.contains("cannot be used, because mcp-sidecar reads its servers, too"), "{}", refused.err);
         let user = run(&sandbox, &["setup", program]);
         assert_eq!(user.code, 0, "{program}: {}", user.err);
-        assert!(user.err.contains("using your user config instead"), "{}", user.err);
+        assert!(user.err.contains("using your user config, which applies to all projects"), "{}", user.err);
     }
     assert_eq!(fs::read_dir(sandbox.path("work")).unwrap().count(), 0, "nothing was written to the project");
     let claude: Value = serde_json::from_str(&read(&sandbox, "home/.claude.json")).unwrap();

@@ -50,12 +50,9 @@ impl Targets {
             }
             Some(path) if !is_read(&sources, &path) || (arguments.undo && arguments.project) => Some(path),
             Some(path) => {
-                let why = format!(
-                    "mcp-sidecar reads {} itself, so it would start itself as a server (see `files.project` in config.toml)",
-                    path.display()
-                );
+                let why = format!("{} cannot be used, because mcp-sidecar reads its servers, too", path.display());
                 anyhow::ensure!(!arguments.project, "{why}; use --user");
-                notes.push(format!("{why}; using your user config instead"));
+                notes.push(format!("{why}; using your user config, which applies to all projects"));
                 None
             }
         };
