@@ -1,9 +1,10 @@
 //! `mcp-sidecar call`: calls one tool. The same permissions apply as in an editor.
 
 use std::io::{IsTerminal, Read};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::context::{Context, parse_object};
 use super::engine_client::{self, Autostart, EngineClient};
@@ -42,6 +43,8 @@ pub(super) struct Arguments {
 const LONGEST_INPUT: u64 = 16 << 20;
 /// The capacity of the queue of progress reports.
 const PROGRESS: usize = 64;
+/// How long to wait for the effect of an answer after the call has ended.
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     let tool_arguments = read_arguments(arguments.arguments.as_deref())?;
@@ -93,9 +96,10 @@ pub(super) async fn perform(
 ) -> Result<ToolResult, CommandError> {
     let (sender, mut progress) = mpsc::channel(PROGRESS);
     let _attached = interactive.then(|| engine.attach_terminal()).flatten();
+    let (sending, mut sent) = watch::channel(false);
     let questions = async {
         if interactive {
-            question::answer_all(engine, ours).await;
+            question::answer_all(engine, ours, &sending).await;
             return;
         }
         // An editor that shares the engine may answer, so say what we are waiting for.
@@ -110,11 +114,21 @@ pub(super) async fn perform(
             line.show(&progress);
         }
     };
-    tokio::select! {
+    tokio::pin!(questions);
+    let answer = tokio::select! {
         // Progress ends with the call. Waiting for both shows the last report and clears its line.
         (answer, ()) = async { tokio::join!(engine.call_with(call, Some(sender)), shown) } => answer,
-        () = questions => Err(CommandError::from(&Error::Cancelled)),
-    }
+        () = &mut questions => return Err(CommandError::from(&Error::Cancelled)),
+    };
+    // The result may overtake the effect of the user's answer, which says how to undo it.
+    let effect = async {
+        tokio::select! {
+            _ = sent.wait_for(|sending| !sending) => {}
+            () = questions => {}
+        }
+    };
+    tokio::time::timeout(EFFECT_TIMEOUT, effect).await.ok();
+    answer
 }
 
 /// Adds how to allow a call that was denied because there was no user to ask.

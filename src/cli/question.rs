@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use tokio::sync::watch;
+
 use super::engine_client::{EngineClient, in_shell};
 use super::form;
 use super::style::{Color, Style};
@@ -24,8 +26,8 @@ const SHORTEST_ID: usize = 8;
 const SHORTEST_TYPED: usize = 4;
 
 /// Asks every question that is `ours`, until the input ends. Questions about trust are not asked here: `call` and
-/// `mcp-sidecar trust` ask them.
-pub(super) async fn answer_all(engine: &EngineClient, ours: impl Fn(&Approval) -> bool) {
+/// `mcp-sidecar trust` ask them. `sending` is true while an answer is sent, until its effect was printed.
+pub(super) async fn answer_all(engine: &EngineClient, ours: impl Fn(&Approval) -> bool, sending: &watch::Sender<bool>) {
     let mut questions = engine.questions();
     // A question may still be in the list after it was answered.
     let mut asked = BTreeSet::new();
@@ -37,7 +39,7 @@ pub(super) async fn answer_all(engine: &EngineClient, ours: impl Fn(&Approval) -
         let answered = match next {
             Some(question) => {
                 asked.insert(question.id.clone());
-                answer(engine, &question).await
+                answer(engine, &question, sending).await
             }
             None if questions.changed().await.is_err() => return,
             None => continue,
@@ -52,7 +54,7 @@ pub(super) async fn answer_all(engine: &EngineClient, ours: impl Fn(&Approval) -
 }
 
 /// Asks one question. Returns false at the end of the input.
-async fn answer(engine: &EngineClient, question: &Approval) -> anyhow::Result<bool> {
+async fn answer(engine: &EngineClient, question: &Approval, sending: &watch::Sender<bool>) -> anyhow::Result<bool> {
     let question = &in_full(engine, question.clone()).await?;
     let answer = match question.kind {
         ApprovalKind::Tool => match ask_decision(question).await? {
@@ -61,8 +63,10 @@ async fn answer(engine: &EngineClient, question: &Approval) -> anyhow::Result<bo
         },
         _ => form::fill(engine, question).await?,
     };
-    resolve(engine, answer).await?;
-    Ok(true)
+    sending.send_replace(true);
+    let resolved = resolve(engine, answer).await;
+    sending.send_replace(false);
+    resolved.map(|_| true)
 }
 
 /// A question of a list, with its arguments even if they are large.

@@ -96,16 +96,16 @@ fn the_demo_is_played_in_a_terminal() {
     let mut demo = sandbox.command(&["demo"]);
     demo.env("TMPDIR", sandbox.path("work"));
     let answers = [
-        ("Type a better port", "99999"),
-        ("Type a better port", "3001"),
-        ("go on", ""),
+        ("Type a valid port", "99999"),
+        ("Type a valid port", "3001"),
+        ("to continue", ""),
         ("[y] trust it", "y"),
         ("add to 19", "1"),
-        ("go on", ""),
+        ("to continue", ""),
         ("[y] allow once", "n"),
         ("[y] allow once", "y"),
-        ("go on", ""),
-        ("go on", ""),
+        ("to continue", ""),
+        ("to continue", ""),
     ];
     let run = sandbox.in_terminal(&answers, &demo);
     assert_eq!(run.code, 0, "{}", run.out);
@@ -117,6 +117,6 @@ fn the_demo_is_played_in_a_terminal() {
         assert!(words.contains(shown), "{shown} is missing in\n{}", run.out);
     }
     assert_eq!(std::fs::read_dir(sandbox.path("work")).unwrap().count(), 0);
-    let refused = sandbox.in_terminal(&[("better port", ""), ("go on", ""), ("[y] trust it", "n")], &demo);
+    let refused = sandbox.in_terminal(&[("valid port", ""), ("to continue", ""), ("[y] trust it", "n")], &demo);
     assert!(refused.out.contains("nothing of the project runs"), "{}", refused.out);
 }
