@@ -116,7 +116,7 @@ async fn the_hooks_of_a_paused_agent_wait_until_it_may_go_on() {
     editor.event_where(|changed: &AgentsChanged| changed.agents == 1).await;
     loop {
         let seen = editor.call(Agents {}).await.unwrap().agents.remove(0);
-        if seen.doing == "paused, claude-code/Bash waits" {
+        if seen.doing == "paused, Bash waits" {
             break;
         }
         assert_eq!(seen.doing, "paused", "{seen:?}");
@@ -130,7 +130,7 @@ async fn the_hooks_of_a_paused_agent_wait_until_it_may_go_on() {
     assert_eq!(unruled.await.unwrap(), HookAnswer::NoRule);
     let asked = editor.event_where(|changed: &ApprovalsChanged| !changed.approvals.is_empty()).await;
     let seen = editor.call(Agents {}).await.unwrap().agents.remove(0);
-    assert_eq!(seen.doing, "waits for you: claude-code/Bash");
+    assert_eq!(seen.doing, "waits for you: Bash");
     assert_eq!(seen.calls[0].question.as_ref(), Some(&asked.approvals[0].id));
     editor.call(resolve(&asked.approvals[0], "allow-once")).await.unwrap();
     assert_eq!(asking.await.unwrap(), HookAnswer::Allow);

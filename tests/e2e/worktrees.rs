@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mcp_sidecar::protocol::commands::{Agents, Approvals, Servers};
-use mcp_sidecar::protocol::events::ApprovalsChanged;
+use mcp_sidecar::protocol::commands::{Agents, Approvals, Calls, Servers};
+use mcp_sidecar::protocol::events::{ApprovalsChanged, CallFinished};
 use mcp_sidecar::protocol::types::{Approval, ApprovalKind, ServerStatus, Status};
 use serde_json::{Value, json};
 
@@ -205,7 +205,16 @@ async fn the_board_counts_the_calls_of_agents_of_the_same_name_by_worktree() {
         }
     };
     let counts = tokio::time::timeout(PATIENCE, counted).await.unwrap();
-    assert_eq!(counts, [(left, 2), (right, 1)]);
+    assert_eq!(counts, [(left.clone(), 2), (right.clone(), 1)]);
+    // So is the log.
+    let calls = window.editor.call(Calls::default()).await.unwrap().calls;
+    let folders: Vec<_> = calls.iter().map(|call| call.folder.as_ref().unwrap()).collect();
+    assert_eq!(folders, [&right, &left, &left], "newest first");
+    window.editor.heed("mcp/callFinished");
+    begin_call(&mut agents.0, 20, "own__where").await;
+    text(&mut agents.0, 20).await;
+    window.editor.event_where(|finished: &CallFinished| finished.0.folder.as_ref() == Some(&left)).await;
+    window.editor.ignore("mcp/callFinished");
     quit(window).await;
 }
 

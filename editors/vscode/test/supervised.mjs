@@ -5,6 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { Stage } from "../../../tests/agents/stage.mjs";
 import { gone, processesWith } from "./sandbox.mjs";
+import { openRow } from "./ui/support.mjs";
 
 const LOGIN = "Add a test for the login, and note what is left to do.";
 const SEARCH = "Run the tests of the search.";
@@ -26,9 +27,12 @@ export async function makeSupervised() {
   };
   write("notes.md", "# The shop\n\n- `login.py` checks who a customer is.\n- `search.py` finds what they want.\n");
   write("login.py", 'def login(name, password):\n    return (name, password) == ("ada", "countess")\n');
-  write("test_login.py", "from login import login\n\n\ndef test_ada():\n    assert login(\"ada\", \"countess\")\n");
-  write("search.py", 'def search(words, goods):\n    return [one for one in goods if words in one]\n');
-  write("test_search.py", 'from search import search\n\nassert search("tea", ["teapot", "cup"]) == ["teapot"]\nprint("1 passed")\n');
+  write("test_login.py", 'from login import login\n\n\ndef test_ada():\n    assert login("ada", "countess")\n');
+  write("search.py", "def search(words, goods):\n    return [one for one in goods if words in one]\n");
+  write(
+    "test_search.py",
+    'from search import search\n\nassert search("tea", ["teapot", "cup"]) == ["teapot"]\nprint("1 passed")\n',
+  );
   const git = (...args) => execFileSync("git", args, { cwd: shop, env: claude.env });
   git("init", "--quiet", "--initial-branch", "main");
   git("add", ".");
@@ -44,12 +48,19 @@ export async function makeSupervised() {
   const note = { text: "Login: a locked account needs a test, too." };
   claude.model.plans.push([
     LOGIN,
-    [["take_note", note], ["Read", { file_path: file }], ["Edit", edit]],
+    [
+      ["take_note", note],
+      ["Read", { file_path: file }],
+      ["Edit", edit],
+    ],
     "The test is in test_login.py, and the note is saved.",
   ]);
   codex.model.plans.push([
     SEARCH,
-    [["exec_command", { cmd: "python3 test_search.py" }], ["take_note", { text: "Search: 1 test passes." }]],
+    [
+      ["exec_command", { cmd: "python3 test_search.py" }],
+      ["take_note", { text: "Search: 1 test passes." }],
+    ],
     "1 test passes.",
   ]);
   const { url } = codex.context;
@@ -75,6 +86,8 @@ export async function makeSupervised() {
       "terminal.integrated.initialHint": false,
       "terminal.integrated.fontSize": 12,
       "terminal.integrated.tabs.enabled": false,
+      // The models listen on ports.
+      "remote.autoForwardPorts": false,
     },
     file: name => path.join(shop, name),
     async close() {
@@ -85,26 +98,29 @@ export async function makeSupervised() {
   };
 }
 
-/** Types a command into a terminal that this command opens. */
-async function terminal(vs, title, ...commands) {
-  const rows = vs.page.locator(".terminal-wrapper.active .xterm-rows");
-  const before = await rows.count();
+/** The terminal that has the prompt of this folder. */
+const pane = (vs, folder) => vs.page.locator(".terminal-wrapper", { hasText: `${folder} $` });
+
+/** Types commands into the terminal that `title` opens, in a folder beside the workspace. */
+async function terminal(vs, title, folder, command) {
+  const all = vs.page.locator(".terminal-wrapper .xterm-rows");
+  const before = await all.count();
   await vs.command(title);
-  await rows.nth(before).getByText("$").first().waitFor();
-  await vs.page.waitForTimeout(1_000); // the command that opened it may still have the keyboard
-  for (const command of commands) {
-    await vs.page.keyboard.type(`${command}\n`);
+  await all.nth(before).getByText("$").first().waitFor();
+  // Once more if the command that opened it still had the keyboard.
+  while (!(await pane(vs, folder).count())) {
+    await vs.page.keyboard.type(`cd ../${folder}\n`);
+    await vs.page.waitForTimeout(1_000);
   }
+  await vs.page.keyboard.type("clear\n");
+  await vs.page.waitForTimeout(1_000);
+  await vs.page.keyboard.type(`${command}\n`);
 }
 
 /** Opens the question with `text` by its row in the view Approvals. */
 async function open(vs, row, text) {
-  // A row can move away under the mouse when another question comes or goes.
-  for (let shown = false; !shown; ) {
-    await vs.treeItem(row).click();
-    shown = await vs.webviewWith(text, 5_000).then(() => true, () => false);
-  }
-  await (await vs.webviewWith(text)).locator("body.live").waitFor();
+  const page = await openRow(vs, vs.treeItem(row), text);
+  await page.locator("body.live").waitFor();
   await vs.page.locator(".notification-toast").first().waitFor({ state: "detached" });
 }
 
@@ -112,18 +128,15 @@ async function open(vs, row, text) {
 export const supervised = {
   async "two-agents-1-call"({ vs, press }) {
     await vs.command("MCP Sidecar: Focus on Agents View");
-    await terminal(
-      vs,
-      "Terminal: Create New Terminal",
-      "cd ../shop-login; clear",
-      `claude -p "${LOGIN}" --allowedTools mcp__mcp-sidecar Read`,
-    );
-    await terminal(
-      vs,
-      "Terminal: Split Terminal",
-      "cd ../shop-search; clear",
-      `codex exec --sandbox workspace-write --dangerously-bypass-hook-trust "${SEARCH}"`,
-    );
+    // Wide enough for what agents are doing.
+    await vs.page.mouse.move(349, 450);
+    await vs.page.mouse.down();
+    await vs.page.mouse.move(500, 450, { steps: 5 });
+    await vs.page.mouse.up();
+    const claude = `claude -p "${LOGIN}" --allowedTools mcp__mcp-sidecar Read`;
+    await terminal(vs, "Terminal: Create New Terminal", "shop-login", claude);
+    const codex = `codex exec --sandbox workspace-write --dangerously-bypass-hook-trust "${SEARCH}"`;
+    await terminal(vs, "Terminal: Split Terminal", "shop-search", codex);
     await vs.status("2 waiting");
     await open(vs, "take_note", "locked account");
     return () => press("locked account", "Allow once");
@@ -140,7 +153,10 @@ export const supervised = {
   },
 
   async "two-agents-4-board"({ vs, press }) {
-    await terminal(vs, "Terminal: Create New Terminal", "clear; mcp-sidecar agents");
+    await vs.command("Terminal: Create New Terminal");
+    await pane(vs, "shop").last().waitFor();
+    await vs.page.waitForTimeout(1_000);
+    await vs.page.keyboard.type("clear; mcp-sidecar agents\n");
     await vs.page.locator(".xterm-rows").getByText("waits for you").first().waitFor();
     return async () => {
       await press("test_wrong_password", "Allow once");
@@ -150,15 +166,12 @@ export const supervised = {
   },
 
   async "two-agents-5-log"({ vs }) {
-    await vs.status("MCP 1/1");
-    const [left, right] = [0, 1].map(place => vs.page.locator(".terminal-wrapper").nth(place));
-    for (const [pane, last] of [
-      [left, "the note is saved"],
-      [right, "1 test passes"],
-    ]) {
-      await pane.getByText(last).last().waitFor();
-      await pane.click();
-      await vs.page.keyboard.type("clear; mcp-sidecar calls\n");
-    }
+    await vs.treeItem("Edit").waitFor();
+    await vs.command("View: Close All Editors");
+    await vs.page.locator(".terminal-wrapper.active").last().click();
+    await vs.page.keyboard.type("clear; mcp-sidecar calls\n");
+    await vs.page.locator(".xterm-rows").getByText("OUTCOME").last().waitFor();
+    await vs.command("MCP Sidecar: Open Dashboard");
+    await vs.webviewWith("Policy");
   },
 };

@@ -1,6 +1,8 @@
 //! The gate for the own tools of agents. The agent asks us before it runs one, and runs it itself: find the rule → ask →
 //! record → answer. The same rules, grants, questions and records as for the tools of servers.
 
+mod second_question;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use crate::engine::Engine;
 use crate::engine::agents::hooks::HookOrigin;
 use crate::engine::approvals::{Answer, Answered, GroupKey, Question, Saving};
 use crate::engine::asking::{AgentConnection, CallOrigin};
-use crate::engine::consent::{AllowedAction, Denial, OnceClaim};
+use crate::engine::consent::{Denial, OnceClaim};
 use crate::engine::prompt;
 use crate::engine::record::Recording;
 use crate::engine::snapshot::OfferedTool;
@@ -168,9 +170,7 @@ impl HookTask {
             // Nothing was decided, so nothing is recorded.
             Ok(None) => return HookAnswer::NoRule,
             Ok(Some(())) => {
-                if let Some(action) = self.asked_again().filter(|_| self.event == HookEvent::BeforeTool) {
-                    self.engine.0.shared.allowed_actions.add(action);
-                }
+                self.expect_second_question().await;
                 (HookAnswer::Allow, Ok(()))
             }
             Err(NoPermission::Denied(error)) => {
@@ -220,8 +220,7 @@ impl HookTask {
             (Level::RequireApproval, Some(granted)) => self.engine.grant_of(None, granted).await,
             _ => GrantMatch::None,
         };
-        let is_second = self.event == HookEvent::PermissionRequest
-            && self.asked_again().is_some_and(|action| self.engine.0.shared.allowed_actions.take(&action));
+        let is_second = self.is_second_question().await;
         let consent = match &grant {
             _ if is_second => Consent::Answer(Decision::AllowOnce, "the answer before the agent used the tool".into()),
             GrantMatch::Active(grant) if self.view.accepts(grant.level()) => Consent::Grant(grant),
@@ -281,21 +280,6 @@ impl HookTask {
             },
             _ => (ruling, None),
         }
-    }
-
-    /// The action, for an agent that asks about it again when it needs a permission. The second question about a command
-    /// may have another description.
-    fn asked_again(&self) -> Option<AllowedAction> {
-        let arguments = match &self.action.kind {
-            ActionKind::Edit { .. } => self.call.arguments.clone(),
-            ActionKind::Shell { text, .. } => {
-                let others = self.action.unknown_arguments().into_iter();
-                let others = others.filter_map(|key| Some((key.to_owned(), self.call.arguments.get(key)?.clone())));
-                Arc::new(others.chain([(String::new(), Value::String(text.clone()))]).collect())
-            }
-            ActionKind::Fetch { .. } | ActionKind::Other => return None,
-        };
-        Some((self.action.agent, self.call.workflow.clone(), arguments))
     }
 
     /// The subject of a lasting answer.

@@ -95,11 +95,9 @@ function subtitle(approval: Approval): Html {
   // A question that may wait for days needs no deadline.
   const brief = Date.parse(approval.expiresAt) - Date.parse(approval.createdAt) < DAY_MS;
   const whose = agentTool
-    ? html`Own tool <code>${withoutHidden(agentTool)}</code> of the agent`
-    : html`Server <code>${server}</code>${about}`;
-  return html`${whose}${approval.kind !== "trust" && asked}${
-    brief && ` · until ${clock(approval.expiresAt)}`
-  }`;
+    ? html`Own tool <code>${withoutHidden(agentTool)}</code> of the agent <code>${server}</code>`
+    : html`Server <code>${server}</code>${about}${approval.kind !== "trust" && asked}`;
+  return html`${whose}${brief && ` · until ${clock(approval.expiresAt)}`}`;
 }
 
 /** The sidecar writes a definition as lines of a word, in a column of nine, and a value. */

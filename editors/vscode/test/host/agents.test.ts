@@ -29,6 +29,7 @@ describe("the Agents view", () => {
     const idle = agentRow(IDLE);
     assert.equal(idle.description, "idle · 2 calls");
     assert.equal(idle.contextValue, "agent.running");
+    assert.equal(agentRow(IDLE, ["/work/other"]).description, "shop · idle · 2 calls", "it works elsewhere");
     assert.match(idle.tooltip ?? "", /2 calls, 1 denied, ~5.4k tokens/);
     const paused = agentRow({ ...IDLE, paused: true, doing: "paused", set: "review" });
     assert.equal(paused.description, "paused · set review · 2 calls");
