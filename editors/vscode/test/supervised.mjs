@@ -167,11 +167,9 @@ export const supervised = {
 
   async "two-agents-5-log"({ vs }) {
     await vs.treeItem("Edit").waitFor();
-    await vs.command("View: Close All Editors");
     await vs.page.locator(".terminal-wrapper.active").last().click();
     await vs.page.keyboard.type("clear; mcp-sidecar calls\n");
     await vs.page.locator(".xterm-rows").getByText("OUTCOME").last().waitFor();
-    await vs.command("MCP Sidecar: Open Dashboard");
-    await vs.webviewWith("Policy");
+    await openRow(vs, vs.treeItem("claude-code in shop-login"), "allow-once");
   },
 };
