@@ -190,7 +190,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("notes.md");
         let lines = |arguments: Value| lines_of(arguments.as_object().unwrap(), &file);
-        let created = "\ndiff --git a/notes.md b/notes.md\n--- a/dev/null\n+++ b/notes.md\n@@ -1,0 +1,2 @@\n+milk\n++++ x\n";
+        let created =
+            "\ndiff --git a/notes.md b/notes.md\n--- a/dev/null\n+++ b/notes.md\n@@ -1,0 +1,2 @@\n+milk\n++++ x\n";
         assert_eq!(lines(json!({ "file_text": "milk\n+++ x\n" })), lines_of_diff(created));
         std::fs::write(&file, "milk\nbread\n").unwrap();
         let edited = "--- a/notes.md\n+++ b/notes.md\n@@ -1,3 +1,3 @@\n-milk\n+tea\n bread\n \n";

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
+use super::Engine;
 use super::gate::{Outcome, Times};
 use super::telemetry::Span;
-use super::Engine;
 use crate::model::{
     CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ResultSize, ServerName, Timestamp, ToolCall,
     ToolId, millis,

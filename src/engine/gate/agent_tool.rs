@@ -112,12 +112,7 @@ impl From<Error> for NoPermission {
 }
 
 impl HookTask {
-    fn new(
-        engine: Engine,
-        question: HookQuestion,
-        process: Option<u32>,
-        gone: CancellationToken,
-    ) -> Option<Self> {
+    fn new(engine: Engine, question: HookQuestion, process: Option<u32>, gone: CancellationToken) -> Option<Self> {
         let HookQuestion { agent, event, tool, arguments, folder, session } = question;
         let action = AgentAction::new(agent, &tool, arguments, &folder);
         let requester = Requester { kind: RequesterKind::Agent, name: agent.as_str().to_owned() };
