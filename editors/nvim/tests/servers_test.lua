@@ -144,7 +144,10 @@ return {
       child:choose("Python snake species")
       child:command("Mcp approve")
       child:answer("f")
-      child:wait("vim.inspect(answered.result.content):find('# Research Report: python (snake)', 1, true)", "the report")
+      child:wait(
+        "vim.inspect(answered.result.content):find('# Research Report: python (snake)', 1, true)",
+        "the report"
+      )
     end,
   },
   {
@@ -156,11 +159,19 @@ return {
       child:lua([[vim.cmd('%s/"topic": ""/"topic": "owls"/')]])
       child:keys("<CR>")
       child:wait("vim.wo.winbar:find('running', 1, true)")
-      child:wait("vim.wo.winbar:find('sources', 1, true) or vim.wo.winbar:find('nalyz', 1, true)", "the status of the task")
+      child:wait(
+        "vim.wo.winbar:find('sources', 1, true) or vim.wo.winbar:find('nalyz', 1, true)",
+        "the status of the task"
+      )
       child:keys("<C-c>")
       child:hears("cancelled")
-      child:lua([[require("mcp_sidecar.client").command("mcp.calls", {}, function(_, list) logged = list.calls[1] end)]])
-      child:wait("logged.tool == 'simulate-research-query' and logged.error:find('cancel', 1, true)", "it is in the log")
+      child:lua(
+        [[require("mcp_sidecar.client").command("mcp.calls", {}, function(_, list) logged = list.calls[1] end)]]
+      )
+      child:wait(
+        "logged.tool == 'simulate-research-query' and logged.error:find('cancel', 1, true)",
+        "it is in the log"
+      )
     end,
   },
 }
