@@ -39,7 +39,7 @@ export function callRow(call: Call): Row {
     icon,
     color,
     spoken: `${call.tool} of ${call.server}, ${outcome}, asked by ${who}${where} at ${clock(call.time)}, took ${duration(call.durationMs)}`,
-    contextValue: "call",
+    contextValue: call.kind === "hook" ? "call.own" : "call",
     command: "mcpSidecar.call.open",
   };
 }
