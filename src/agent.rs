@@ -87,6 +87,10 @@ pub struct AgentOptions {
     #[arg(skip)]
     #[serde(skip)]
     pub folder: PathBuf,
+    // The process at the other end of the socket.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub process: Option<u32>,
     // Supplies variables that definitions refer to. It applies while no editor is attached.
     #[arg(skip)]
     #[serde(skip)]

@@ -18,6 +18,7 @@ pub(crate) mod edit;
 pub(crate) mod editors;
 pub(crate) mod environments;
 mod exchange;
+mod finished_calls;
 pub(crate) mod folders;
 pub mod gate;
 mod host;
@@ -108,6 +109,8 @@ pub enum Notice {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
+    /// Identifies the workspace in this process.
+    workspace: u64,
     /// What it has in common with the engines of other workspaces.
     shared: Shared,
     folders: watch::Sender<Vec<Arc<Path>>>,

@@ -14,7 +14,6 @@ mod file;
 mod launch_facts;
 mod owner;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -25,7 +24,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use agent_figures::{AgentFigures, ToolCalls};
+pub use agent_figures::{AgentFigures, AllAgentFigures, ToolCalls};
 pub use calls::{CallQuery, ToolMetrics};
 pub use chain::ChainReport;
 pub use decisions::Decisions;
@@ -348,8 +347,8 @@ impl Store {
         self.run(move |owner| owner.metrics(server.as_deref())).await.and_then(|rows| rows).map_err(read_error)
     }
 
-    /// What agents did in this workspace since a time, by the name of the agent.
-    pub async fn agent_figures(&self, since: Timestamp) -> Result<BTreeMap<String, AgentFigures>> {
+    /// What agents did since a time, in all workspaces.
+    pub async fn agent_figures(&self, since: Timestamp) -> Result<AllAgentFigures> {
         self.run(move |owner| owner.agent_figures(since)).await.and_then(|rows| rows).map_err(read_error)
     }
 

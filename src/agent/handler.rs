@@ -216,6 +216,7 @@ impl ServerHandler for Handler {
         self.session.register();
         let mut result = self.negotiate_initialize(&request)?;
         let agent = self.session.agent_view(Some(request.client_info.name));
+        self.session.first_offers.initializing(self.endpoint(), &agent);
         result.instructions = self.instructions(&agent);
         result.capabilities.extensions = self.extensions(&agent, Some(&request.capabilities));
         self.with_core_tasks(result, &context)
@@ -322,12 +323,13 @@ impl ServerHandler for Handler {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.session.first_offers.subscribing(self.endpoint());
         Some(requested.clone())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let view = || self.agent_view(subscription.request_context());
-        notices::listen(self.endpoint(), &self.session.connection(), view, &subscription).await;
+        notices::listen(&self.session, view, &subscription).await;
         Ok(())
     }
 

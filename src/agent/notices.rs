@@ -2,7 +2,7 @@
 #![allow(deprecated, reason = "agents before 2026-07-28 use logging")]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -18,7 +18,6 @@ use super::catalog::Catalog;
 use super::session::{AgentView, Session};
 use crate::engine::Notice;
 use crate::engine::agents::Connected;
-use crate::engine::asking::AgentConnection;
 use crate::engine::reads::Caller;
 use crate::engine::snapshot::Snapshot;
 use crate::model::{LogLine, LogSource, ServerName};
@@ -33,6 +32,8 @@ struct ChangedLists {
 }
 
 impl ChangedLists {
+    const ALL: Self = Self { tools: true, resources: true, prompts: true };
+
     fn between(before: &Catalog, after: &Catalog) -> Self {
         Self {
             tools: !Arc::ptr_eq(&before.tools, &after.tools),
@@ -56,6 +57,12 @@ impl Offers {
         Self { snapshots: engine.snapshot(), views: engine.views(), agents: engine.agents().subscribe() }
     }
 
+    /// Whether something has changed that nobody has looked at.
+    fn have_changed(&self) -> bool {
+        let changed = [self.snapshots.has_changed(), self.views.has_changed(), self.agents.has_changed()];
+        changed.into_iter().any(|changed| changed.unwrap_or(true))
+    }
+
     /// Waits for a change; `false` if there will be none. Safe to cancel.
     async fn changed(&mut self) -> bool {
         tokio::select! {
@@ -66,14 +73,45 @@ impl Offers {
     }
 }
 
+/// What an agent was offered before it could list anything. Whoever notifies it starts later, and would miss what changed
+/// between a list and that start. The `std` lock is held to put something in or to take it out.
+#[derive(Default)]
+pub struct FirstOffers(Mutex<Unused>);
+
+#[derive(Default)]
+struct Unused {
+    /// When the agent initialized the session, with what was offered then.
+    initialized: Option<(Offers, Arc<Catalog>)>,
+    /// When it subscribed.
+    subscribed: Vec<Offers>,
+}
+
+impl FirstOffers {
+    /// The agent initializes the session.
+    pub fn initializing(&self, endpoint: &Endpoint, agent: &AgentView) {
+        let offers = Offers::new(endpoint);
+        let known = endpoint.catalog(agent);
+        self.lock().initialized.get_or_insert((offers, known));
+    }
+
+    /// The agent subscribes to notifications.
+    pub fn subscribing(&self, endpoint: &Endpoint) {
+        self.lock().subscribed.push(Offers::new(endpoint));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unused> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Notifies an agent before 2026-07-28 until it disconnects.
 pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
     let endpoint = &session.endpoint;
     let view = || session.agent_view(peer.peer_info().map(|agent| agent.client_info.name.clone()));
     let mut agent = view();
-    let mut offers = Offers::new(endpoint);
     let mut notices = endpoint.engine.notices();
-    let mut known = endpoint.catalog(&agent);
+    let first = session.first_offers.lock().initialized.take();
+    let (mut offers, mut known) = first.unwrap_or_else(|| (Offers::new(endpoint), endpoint.catalog(&agent)));
     loop {
         // Notifications fail if the agent has disconnected.
         tokio::select! {
@@ -116,17 +154,29 @@ pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
 }
 
 /// Notifies an agent since 2026-07-28. The sink drops what the subscription does not ask for.
-pub async fn listen(
-    endpoint: &Endpoint,
-    connection: &AgentConnection,
-    view: impl Fn() -> AgentView,
-    subscription: &SubscriptionContext,
-) {
+pub async fn listen(session: &Session, view: impl Fn() -> AgentView, subscription: &SubscriptionContext) {
+    let (endpoint, connection) = (&session.endpoint, &session.connection());
     let mut agent = view();
+    let first = session.first_offers.lock().subscribed.pop();
     let mut offers = Offers::new(endpoint);
     let mut notices = endpoint.engine.notices();
     let sink = subscription.sink();
     let mut known = endpoint.catalog(&agent);
+    let report = async |changed: ChangedLists| {
+        if changed.tools {
+            sink.notify_tool_list_changed().await.ok();
+        }
+        if changed.resources {
+            sink.notify_resource_list_changed().await.ok();
+        }
+        if changed.prompts {
+            sink.notify_prompt_list_changed().await.ok();
+        }
+    };
+    // The subscription was confirmed before this, and the agent may have listed everything meanwhile.
+    if first.is_some_and(|first| first.have_changed()) {
+        report(ChangedLists::ALL).await;
+    }
     let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
     let found = uris.iter().filter_map(|uri| endpoint.catalog(&agent).find_uri(uri));
     // The user may be asked about each. Meanwhile, the other notifications go on.
@@ -154,15 +204,7 @@ pub async fn listen(
                 let now = endpoint.catalog(&agent);
                 let changed = ChangedLists::between(&known, &now);
                 known = now;
-                if changed.tools {
-                    sink.notify_tool_list_changed().await.ok();
-                }
-                if changed.resources {
-                    sink.notify_resource_list_changed().await.ok();
-                }
-                if changed.prompts {
-                    sink.notify_prompt_list_changed().await.ok();
-                }
+                report(changed).await;
             }
             notice = notices.recv() => match notice {
                 Ok(Notice::ResourceUpdated { server, uri }) if guards.contains_key(&(server.clone(), uri.clone())) => {

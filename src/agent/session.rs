@@ -10,6 +10,7 @@ use rmcp::model::LoggingLevel;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Catalog, is_starting};
+use super::notices::FirstOffers;
 use super::subscriptions::SubscriptionGuard;
 use super::{AgentOptions, Endpoint, names};
 use crate::engine::agents::{AgentGuard, ConnectedAgent};
@@ -17,6 +18,7 @@ use crate::engine::asking::AgentConnection;
 use crate::engine::reads::Caller;
 use crate::model::{CallId, Requester, RequesterKind, Result, ServerName, Timestamp};
 use crate::policy::AgentAccess;
+use crate::server::process;
 use crate::text::one_line;
 
 /// How long a list waits for servers that are starting: many agents list tools only once, right after they connect.
@@ -38,6 +40,7 @@ pub struct Session {
     pub cut_off: CancellationToken,
     /// Set while the agent is listed among the connected ones.
     registered: OnceLock<AgentGuard>,
+    pub first_offers: FirstOffers,
     log_level: Mutex<Option<LoggingLevel>>,
     subscriptions: Mutex<BTreeMap<(ServerName, String), SubscriptionGuard>>,
 }
@@ -56,7 +59,7 @@ pub struct AgentView {
 impl Session {
     pub fn new(endpoint: Endpoint, options: AgentOptions, gone: CancellationToken, cut_off: CancellationToken) -> Self {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let (registered, log_level, subscriptions) = Default::default();
+        let (registered, first_offers, log_level, subscriptions) = Default::default();
         Self {
             endpoint,
             number,
@@ -65,6 +68,7 @@ impl Session {
             options,
             cut_off,
             registered,
+            first_offers,
             log_level,
             subscriptions,
         }
@@ -74,7 +78,9 @@ impl Session {
     pub fn register(&self) {
         let agent = ConnectedAgent {
             name: self.options.label.clone().unwrap_or_default(),
+            reported: String::new(),
             folder: self.options.folder.clone(),
+            started_by: self.options.process.and_then(|process| process::ancestors(process).next()),
             since: Timestamp::now(),
             set: self.set(),
             is_paused: false,
@@ -101,9 +107,10 @@ impl Session {
     /// The view of an agent that reports this name. The name that its user chose takes precedence.
     pub fn agent_view(&self, own_name: Option<String>) -> AgentView {
         let name_limit = names::limit(own_name.as_deref());
-        let name = one_line(&self.options.label.clone().or(own_name).unwrap_or_default(), 80);
+        let reported = one_line(&own_name.unwrap_or_default(), 80);
+        let name = self.options.label.as_deref().map_or_else(|| reported.clone(), |label| one_line(label, 80));
         if let Some(registered) = self.registered.get().filter(|_| !name.is_empty()) {
-            registered.named(&name);
+            registered.named(&name, &reported);
         }
         let requester = Requester { kind: RequesterKind::Agent, name };
         let view = self.endpoint.engine.view_of(&requester, Some(&self.connection()));

@@ -175,12 +175,18 @@ async fn watch(engine: &EngineClient) -> anyhow::Result<Status> {
 }
 
 fn table(engine: &EngineClient, agents: &[AgentStatus]) -> Table {
-    let mut table = Table::new(&["AGENT", "ID", "FOLDER", "SINCE", "SET", "CALLS", "DENIED", "TOKENS", "NOW"]);
+    let has_sets = agents.iter().any(|agent| agent.set.is_some());
+    let mut head = vec!["AGENT", "ID", "FOLDER", "SINCE", "SET", "CALLS", "DENIED", "TOKENS", "NOW"];
+    head.retain(|title| has_sets || *title != "SET");
+    let mut table = Table::new(&head);
     for agent in agents {
         let name = if agent.name.is_empty() { "(no name yet)" } else { &agent.name };
-        let folder = agent.folder.display().to_string();
-        let folder = match relative(&folder, &engine.folder).as_str() {
+        let folder = match relative(&agent.folder.display().to_string(), &engine.folder).as_str() {
             "" => ".".to_owned(),
+            _ if agent.folder.parent() == engine.folder.parent() => {
+                let name = agent.folder.file_name().unwrap_or_default().to_string_lossy();
+                one_line(&format!("../{name}"), 200)
+            }
             shown => one_line(shown, 200),
         };
         let color = match () {
@@ -190,17 +196,20 @@ fn table(engine: &EngineClient, agents: &[AgentStatus]) -> Table {
             () => Color::Good,
         };
         let now = agent.problem.as_deref().unwrap_or(&agent.doing);
-        table.row(vec![
+        let set = has_sets.then(|| Cell::plain(one_line(agent.set.as_deref().unwrap_or_default(), 80)));
+        let first = [
             Cell::plain(one_line(name, 80)),
             Cell::new(Color::Dim, one_line(&agent.id, 40)),
             Cell::plain(folder),
             Cell::new(Color::Dim, format_time(agent.since)),
-            Cell::plain(one_line(agent.set.as_deref().unwrap_or_default(), 80)),
+        ];
+        let rest = [
             Cell::plain(agent.today.calls.to_string()).right(),
             Cell::plain(agent.today.denied.to_string()).right(),
             Cell::plain(agent.today.tokens.to_string()).right(),
             Cell::new(color, one_line(now, 200)),
-        ]);
+        ];
+        table.row(first.into_iter().chain(set).chain(rest).collect());
     }
     table
 }

@@ -1,5 +1,6 @@
 //! `mcp-sidecar calls`: the call log, newest first.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::context::{Context, parse_number};
@@ -10,7 +11,7 @@ use super::{Status, format_time, print, print_json};
 use crate::model::{Requester, ServerName, Timestamp, tokens};
 use crate::protocol::commands::{Calls, CallsVerify};
 use crate::protocol::types::Call;
-use crate::text::{one_line, visible};
+use crate::text::{exact, one_line, visible};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -90,7 +91,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         } else if as_full {
             print(&calls.iter().map(|call| full(call, Style::of_stdout())).collect::<Vec<_>>().join("\n"))?;
         } else {
-            print(&table(calls).text(Style::of_stdout(), size().map(|size| size.columns)))?;
+            print(&table(calls, &engine.folder).text(Style::of_stdout(), size().map(|size| size.columns)))?;
         }
         Ok(Status::Ok)
     })
@@ -124,18 +125,27 @@ fn outcome(call: &Call) -> Cell {
     Cell::new(Color::Bad, "failed").and(Color::Dim, why.unwrap_or_default())
 }
 
-fn table(calls: &[Call]) -> Table {
-    let mut table = Table::new(&["TIME", "TOOL", "BY", "DECISION", "TOOK", "TOKENS", "OUTCOME"]);
+/// The folder is a column only if there are calls in other worktrees.
+fn table(calls: &[Call], here: &Path) -> Table {
+    let several = calls.iter().any(|call| call.folder.is_some());
+    let mut head = vec!["TIME", "TOOL", "BY", "FOLDER", "DECISION", "TOOK", "TOKENS", "OUTCOME"];
+    head.retain(|title| several || *title != "FOLDER");
+    let mut table = Table::new(&head);
     for call in calls {
-        table.row(vec![
+        let folder = call.folder.as_deref().unwrap_or(here).file_name().unwrap_or_default().to_string_lossy();
+        let folder = several.then(|| Cell::plain(one_line(&folder, 80)));
+        let first = [
             Cell::new(Color::Dim, format_time(call.time)),
             Cell::plain(name(call)),
             Cell::plain(name_of(&call.requester)),
+        ];
+        let rest = [
             Cell::plain(one_line(&call.decision, 400)),
             Cell::plain(duration(call)).right(),
             Cell::new(Color::Dim, call.result_tokens.map(|tokens| tokens.to_string()).unwrap_or_default()).right(),
             outcome(call),
-        ]);
+        ];
+        table.row(first.into_iter().chain(folder).chain(rest).collect());
     }
     table
 }
@@ -151,6 +161,7 @@ fn full(call: &Call, style: Style) -> String {
     };
     field("time", format_time(call.time));
     field("by", name_of(&call.requester));
+    field("folder", call.folder.as_ref().map(|folder| exact(&folder.display().to_string())).unwrap_or_default());
     field("workflow", one_line(call.workflow.as_deref().unwrap_or_default(), 400));
     field("decision", format!("{} ({})", one_line(&call.decision, 400), one_line(&call.decided_by, 400)));
     let outcome = if call.success { "ok" } else { "failed" };

@@ -102,7 +102,7 @@ fn in_process(question: HookQuestion, root: PathBuf, paths: Paths, settings: Set
     let answer = runtime.block_on(async {
         let engine = Engine::start_on_demand(paths, settings);
         engine.set_folders(vec![root]).await;
-        let answer = engine.answer_hook(question).await;
+        let answer = engine.answer_hook(question, None).await;
         engine.close().await;
         answer
     });

@@ -13,7 +13,7 @@ const LAST_MINIMUM: usize = 24;
 const INDENT: &str = "    ";
 
 pub(super) struct Table {
-    headers: &'static [&'static str],
+    headers: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -32,8 +32,8 @@ enum Align {
 }
 
 impl Table {
-    pub fn new(headers: &'static [&'static str]) -> Self {
-        Self { headers, rows: Vec::new() }
+    pub fn new(headers: &[&'static str]) -> Self {
+        Self { headers: headers.to_vec(), rows: Vec::new() }
     }
 
     pub fn row(&mut self, cells: Vec<Cell>) {

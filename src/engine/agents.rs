@@ -1,6 +1,8 @@
 //! The agents that are connected to this process, of all its workspaces: who they are, which set of tools they have, and
 //! whether the user has paused them.
 
+pub mod hooks;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::Engine;
 use super::approvals::GroupKey;
 use super::asking::{AgentConnection, OpenCall};
-use crate::model::{Error, Result, Timestamp};
-use crate::store::AgentFigures;
+use crate::model::{Error, HookAgent, Result, Timestamp};
+use crate::store::{AgentFigures, AllAgentFigures};
 use crate::text::quoted;
 
 /// The figures of an agent are about this time.
@@ -30,12 +32,16 @@ pub type Connected = Arc<BTreeMap<u64, ConnectedAgent>>;
 pub struct ConnectedAgent {
     /// The name that it reports, or that its user chose. Empty until it is known.
     pub name: String,
+    /// The name that it reports.
+    pub reported: String,
     /// The workspace that it works in.
     pub folder: PathBuf,
+    /// The process that started its connection, which is usually the agent.
+    pub started_by: Option<u32>,
     pub since: Timestamp,
     /// The set of tools that it is limited to.
     pub set: Option<Arc<str>>,
-    /// Its calls wait.
+    /// Its calls and the questions of its hooks wait.
     pub is_paused: bool,
     /// Ends its connection.
     pub cut_off: CancellationToken,
@@ -82,14 +88,15 @@ impl Agents {
         self.0.borrow().get(&connection.number)?.set.clone()
     }
 
-    pub fn is_paused(&self, number: u64) -> bool {
-        self.0.borrow().get(&number).is_some_and(|agent| agent.is_paused)
+    /// Whether one of these agents is paused.
+    pub fn is_paused(&self, numbers: &[u64]) -> bool {
+        any_paused(&self.0.borrow(), numbers)
     }
 
-    /// Waits until the agent is not paused.
-    pub async fn resumed(&self, number: u64) {
+    /// Waits until none of these agents is paused.
+    pub async fn resumed(&self, numbers: &[u64]) {
         let mut connected = self.0.subscribe();
-        let resumed = connected.wait_for(|connected| connected.get(&number).is_none_or(|agent| !agent.is_paused));
+        let resumed = connected.wait_for(|connected| !any_paused(connected, numbers));
         resumed.await.ok();
     }
 
@@ -106,11 +113,32 @@ impl Agents {
     }
 }
 
+fn any_paused(connected: &Connected, numbers: &[u64]) -> bool {
+    numbers.iter().any(|number| connected.get(number).is_some_and(|agent| agent.is_paused))
+}
+
 impl AgentGuard {
-    /// The agent has reported its name.
-    pub fn named(&self, name: &str) {
-        let is_other = |number: u64, agent: &ConnectedAgent| number == self.number && agent.name != name;
-        self.agents.change(is_other, |agent| name.clone_into(&mut agent.name));
+    /// The agent has reported its name. Its user may have chosen another one.
+    pub fn named(&self, name: &str, reported: &str) {
+        let is_other = |number: u64, agent: &ConnectedAgent| {
+            number == self.number && (agent.name != name || agent.reported != reported)
+        };
+        self.agents.change(is_other, |agent| {
+            name.clone_into(&mut agent.name);
+            reported.clone_into(&mut agent.reported);
+        });
+    }
+}
+
+impl ConnectedAgent {
+    /// What the agent did: its calls, and the answers to its hooks, which have a name of their own.
+    fn figures(&self, all: &AllAgentFigures) -> AgentFigures {
+        let mut own = all.of(&self.folder, &self.name);
+        let hooks = HookAgent::ALL.into_iter().find(|hooks| self.reported.starts_with(hooks.reported_name()));
+        if let Some(hooks) = hooks.filter(|hooks| hooks.as_str() != self.name) {
+            own += all.of(&self.folder, hooks.as_str());
+        }
+        own
     }
 }
 
@@ -147,7 +175,7 @@ impl Engine {
                 .filter(|call| call.agent == Some(*number))
                 .map(|call| (call.clone(), question(*number, call)))
                 .collect(),
-            figures: figures.get(&agent.name).copied().unwrap_or_default(),
+            figures: agent.figures(&figures),
             agent: agent.clone(),
         };
         Ok(connected.iter().map(activity).collect())

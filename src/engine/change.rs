@@ -71,6 +71,36 @@ pub fn of(arguments: &Map<String, Value>, file: &Path, path: String, unsaved: Op
     Some(change.against(unsaved))
 }
 
+/// The lines that a call removes (`-`) and adds (`+`), in order. Reads the file, so call it on a blocking thread.
+pub fn lines_of(arguments: &Map<String, Value>, file: &Path) -> Option<Vec<String>> {
+    let before = String::from_utf8(read_file(file, MAX_FILE_SIZE).ok()?.unwrap_or_default()).ok()?;
+    let after = after(&before, arguments)?;
+    let difference = similar::TextDiff::from_lines(&before, &after);
+    let lines = difference.iter_all_changes().filter_map(|change| {
+        let sign = match change.tag() {
+            similar::ChangeTag::Delete => '-',
+            similar::ChangeTag::Insert => '+',
+            similar::ChangeTag::Equal => return None,
+        };
+        Some(format!("{sign}{}", change.value().trim_end_matches('\n')))
+    });
+    Some(lines.collect())
+}
+
+/// The same lines of a difference in the unified format. `None` if it contains anything else.
+pub fn lines_of_diff(diff: &str) -> Option<Vec<String>> {
+    let mut hunks = diff.lines().skip_while(|line| !line.starts_with("@@"));
+    hunks.try_fold(Vec::new(), |mut lines, line| {
+        match line.chars().next() {
+            Some('+' | '-') => lines.push(line.to_owned()),
+            Some(' ' | '@' | '\\') | None => {}
+            // The header of another file.
+            Some(_) => return None,
+        }
+        Some(lines)
+    })
+}
+
 /// The canonical path of a file, so that `..` and links cannot make an outside file look like one in the workspace; and
 /// its path relative to the workspace folder.
 pub fn locate(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
@@ -153,6 +183,22 @@ mod tests {
         assert_eq!(change_for(all).unwrap().after, "milk\nbRead\n");
         let new = change_for(json!({ "path": "new.md", "content": "x" })).unwrap();
         assert_eq!((new.is_new, new.diff.as_str()), (true, "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file"));
+    }
+
+    #[test]
+    fn the_changed_lines_of_a_call_are_those_of_a_difference() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("notes.md");
+        let lines = |arguments: Value| lines_of(arguments.as_object().unwrap(), &file);
+        let created =
+            "\ndiff --git a/notes.md b/notes.md\n--- a/dev/null\n+++ b/notes.md\n@@ -1,0 +1,2 @@\n+milk\n++++ x\n";
+        assert_eq!(lines(json!({ "file_text": "milk\n+++ x\n" })), lines_of_diff(created));
+        std::fs::write(&file, "milk\nbread\n").unwrap();
+        let edited = "--- a/notes.md\n+++ b/notes.md\n@@ -1,3 +1,3 @@\n-milk\n+tea\n bread\n \n";
+        assert_eq!(lines(json!({ "old_str": "milk", "new_str": "tea" })), lines_of_diff(edited));
+        assert_ne!(lines(json!({ "old_str": "milk", "new_str": "oil" })), lines_of_diff(edited));
+        let two = format!("{edited}diff --git a/other b/other\n@@ -1 +1 @@\n");
+        assert_eq!(lines_of_diff(&two), None, "another file");
     }
 
     #[test]

@@ -11,12 +11,15 @@ use crate::config::Definition;
 use crate::model::{CallKind, Decision, Requester, RequesterKind, Subject, Tool, ToolCall};
 use crate::policy::trust::Summary;
 use crate::policy::{AgentAccess, GrantMatch, Pin};
+use crate::server::transport::ledger::size;
 use crate::text::{exact, one_line, quoted, visible};
 
 /// How much of a tool's description the prompt shows. It says how much is left out.
 const MAX_DESCRIPTION: usize = 2_000;
 /// How much of a name or URI a title shows. A longer URI is complete below it.
 const MAX_NAME: usize = 128;
+/// How much of the metadata of a call the prompt shows. It says how long it is.
+const MAX_META: usize = 1_000;
 /// How long the one line about a question is.
 const MAX_SUMMARY: usize = 200;
 
@@ -54,6 +57,9 @@ pub fn tool(
     let mut detail = about.as_ref().map(About::explain).unwrap_or_default();
     // Indented, so that no line of it looks like one of ours.
     detail.push_str(&visible(&tool.description, MAX_DESCRIPTION).replace('\n', "\n  "));
+    if let Some(meta) = metadata(call) {
+        detail.push_str(&format!("\n{meta}"));
+    }
     if diff.is_some() {
         let noun = about.as_ref().map_or("tool", About::noun);
         detail.push_str(&format!("\nThis {noun} has changed {since}. The difference is shown below."));
@@ -77,6 +83,15 @@ pub fn tool(
         diff,
         ..question(&call.tool.server, Kind::Tool, title, &options)
     }
+}
+
+/// The metadata that the server gets in addition to the arguments. The user must see it, because no rule is about it.
+fn metadata(call: &ToolCall) -> Option<String> {
+    // What editors and the shell add is our own.
+    let is_given = call.requester.kind == RequesterKind::Agent && !call.meta.is_empty();
+    let text = serde_json::to_string(&*call.meta).ok().filter(|_| is_given)?;
+    let shown = one_line(&text, MAX_META);
+    Some(format!("The agent also sends metadata, which no rule checks ({}): {shown}", size(text.len())))
 }
 
 fn capitalized(text: &str) -> String {

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
+use super::Engine;
 use super::gate::{Outcome, Times};
 use super::telemetry::Span;
-use super::{Engine, Notice};
 use crate::model::{
     CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ResultSize, ServerName, Timestamp, ToolCall,
     ToolId, millis,
@@ -108,6 +108,7 @@ impl Recording {
             engine: engine.clone(),
             row: CallRecord {
                 call_id: call.id.clone(),
+                folder: None,
                 time: Timestamp::now(),
                 kind: call.kind,
                 server: call.tool.server.clone(),
@@ -231,7 +232,7 @@ impl Recording {
             Err(error) => Some(error.kind()),
         };
         self.engine.0.shared.telemetry.record(&self.row, &self.span, error);
-        self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
+        self.engine.report_finished(&self.row);
         let result = outcome.ok().flatten().map(|result| result.raw.clone());
         let call = self.finished_call(result);
         self.engine.0.store.finish_call(self.started.unwrap_or_default(), call).await;

@@ -15,6 +15,7 @@ use super::approvals::Approvals;
 use super::asking::RunningCalls;
 use super::editors::Editors;
 use super::environments::FrontEnvironments;
+use super::finished_calls::FinishedCall;
 use super::hub::Hub;
 use super::large_results::LargeResults;
 use super::memory::PersistentCache;
@@ -56,6 +57,8 @@ pub struct Shared {
     /// The servers that do not depend on the workspace.
     servers: SharedServers,
     last_workspace: Arc<AtomicU64>,
+    /// The calls that end in all workspaces.
+    pub(super) finished_calls: broadcast::Sender<FinishedCall>,
     pub(super) telemetry: Telemetry,
 }
 
@@ -111,6 +114,7 @@ impl Shared {
             start_queue: Arc::default(),
             servers: SharedServers::default(),
             last_workspace: Arc::default(),
+            finished_calls: broadcast::channel(NOTICE_CAPACITY).0,
         }
     }
 
@@ -198,6 +202,7 @@ impl Shared {
             environments.subscribe(),
         ));
         let engine = Engine(Arc::new(Inner {
+            workspace,
             shared: self.clone(),
             folders,
             claims: folders::Claims::default(),

@@ -30,11 +30,14 @@ pub async fn publish(engine: Engine, editor: Editor) {
     let mut approvals = engine.approvals().subscribe();
     let mut closed = engine.approvals().closed();
     let mut notices = engine.notices();
+    let mut finished = engine.finished_calls();
     let mut agents = engine.agents().subscribe();
     let mut calls = engine.running_calls();
     let mut told = Told::default();
     // When to report what agents are doing: not with every call.
     let mut agents_due: Option<Instant> = None;
+    // Calls of agents in other workspaces. Their records are written a moment later.
+    let mut elsewhere: Vec<CallRecord> = Vec::new();
     if !agents.borrow().is_empty() {
         agents.mark_changed();
     }
@@ -63,6 +66,12 @@ pub async fn publish(engine: Engine, editor: Editor) {
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the editor reads too slowly"),
                 Err(RecvError::Closed) => return,
             },
+            finished = finished.recv() => {
+                if let Some(record) = finished.ok().and_then(|finished| engine.elsewhere(finished)) {
+                    elsewhere.push(record);
+                    agents_due.get_or_insert_with(|| Instant::now() + AGENTS_DELAY);
+                }
+            }
             Ok(()) = agents.changed() => {
                 agents.borrow_and_update();
                 agents_due.get_or_insert_with(|| Instant::now() + AGENTS_DELAY);
@@ -77,6 +86,9 @@ pub async fn publish(engine: Engine, editor: Editor) {
                 agents_due = None;
                 let agents = agents.borrow().len();
                 notify(&editor, &AgentsChanged { agents }).await;
+                for record in elsewhere.drain(..) {
+                    notify(&editor, &CallFinished(record.into())).await;
+                }
             }
             () = editor.gone() => return,
         }

@@ -1,5 +1,6 @@
 //! A request to run a tool, who made it, and its outcome.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,6 +134,8 @@ impl ResultSize {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
     pub call_id: CallId,
+    /// The workspace, if it is not that of the reader but another worktree of its repository.
+    pub folder: Option<PathBuf>,
     pub time: Timestamp,
     pub kind: CallKind,
     pub server: ServerName,

@@ -235,6 +235,7 @@ impl From<model::CallRecord> for Call {
     fn from(record: model::CallRecord) -> Self {
         Self {
             call_id: record.call_id,
+            folder: record.folder,
             time: record.time,
             kind: record.kind,
             server: record.server,

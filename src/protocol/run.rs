@@ -212,6 +212,7 @@ pub async fn run(
                 agent: params.agent,
                 text: params.text,
                 limit: params.limit,
+                worktrees: true,
             };
             let mut calls = engine.calls(query).await?;
             for call in &mut calls {

@@ -12,6 +12,7 @@ pub use questions::{
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -287,6 +288,9 @@ pub struct Grant {
 #[serde(rename_all = "camelCase")]
 pub struct Call {
     pub call_id: CallId,
+    /// The workspace in which the call was made, if it is another worktree of the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
     pub time: Timestamp,
     pub kind: CallKind,
     pub server: ServerName,

@@ -23,6 +23,7 @@ pub async fn answer(
     shared: &Shared,
     workspaces: &OpenWorkspaces,
     root: PathBuf,
+    process: Option<u32>,
     mut read: BufReader<OwnedReadHalf>,
     mut write: OwnedWriteHalf,
 ) {
@@ -37,25 +38,31 @@ pub async fn answer(
     drop(line);
     let mut rest = tokio::io::sink();
     let answer = tokio::select! {
-        answer = answer_in(shared, workspaces, root, question) => answer,
+        answer = answer_in(shared, workspaces, root, process, question) => answer,
         // Ends when the hook is killed, for example because the agent has ended.
         _ = tokio::io::copy(&mut read, &mut rest) => return,
     };
     write.write_all(&handshake::line(&answer)).await.ok();
 }
 
-async fn answer_in(shared: &Shared, workspaces: &OpenWorkspaces, root: PathBuf, question: HookQuestion) -> HookAnswer {
+async fn answer_in(
+    shared: &Shared,
+    workspaces: &OpenWorkspaces,
+    root: PathBuf,
+    process: Option<u32>,
+    question: HookQuestion,
+) -> HookAnswer {
     if workspaces.is_open(&root) {
         let workspace = workspaces.join(root.clone()).await;
         // Returns when the rules of this folder apply: its other fronts may have just connected.
         let claim = workspace.engine.claim(ClaimedBy::Agent);
         claim.set(vec![root]).await;
-        return workspace.engine.answer_hook(question).await;
+        return workspace.engine.answer_hook(question, process).await;
     }
     // A question is no reason to start servers.
     let engine = shared.open_on_demand();
     engine.set_folders(vec![root]).await;
-    let answer = engine.answer_hook(question).await;
+    let answer = engine.answer_hook(question, process).await;
     engine.close().await;
     answer
 }

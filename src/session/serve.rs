@@ -143,8 +143,8 @@ fn refusal(hello: &Hello, door: Door, process: Option<u32>) -> Option<String> {
 }
 
 impl WorkspaceFront {
-    fn agent_options(&self, hello: Hello) -> AgentOptions {
-        AgentOptions { folder: self.root.clone(), environment: hello.environment, ..hello.agent }
+    fn agent_options(&self, hello: Hello, process: Option<u32>) -> AgentOptions {
+        AgentOptions { folder: self.root.clone(), process, environment: hello.environment, ..hello.agent }
     }
 }
 
@@ -231,7 +231,7 @@ impl Acceptor {
             return;
         }
         if hello.front == Front::Hook {
-            return hook::answer(&self.shared, &self.workspaces, root, read, write).await;
+            return hook::answer(&self.shared, &self.workspaces, root, process, read, write).await;
         }
         tracing::info!(front = ?hello.front, pid = hello.pid, session, workspace = %root.display(), "front attached");
         if !hello.left_out.is_empty() {
@@ -271,7 +271,7 @@ impl Acceptor {
             }
             Front::Agent => {
                 let is_newer = handshake::is_newer(&hello.version);
-                let serving = workspace.agents.serve(read, write, workspace.agent_options(hello));
+                let serving = workspace.agents.serve(read, write, workspace.agent_options(hello, process));
                 tokio::select! {
                     () = serving => 0,
                     // It comes back, and then asks us to end.
@@ -311,7 +311,8 @@ impl Acceptor {
         let folder = self.address.socket.parent().unwrap_or(Path::new("/"));
         let name = self.address.socket.file_stem().unwrap_or_default().to_string_lossy();
         let (port, token) = (hello.port.unwrap_or_default(), hello.token.clone());
-        let options = workspace.agent_options(hello);
+        // The agents are other processes.
+        let options = workspace.agent_options(hello, None);
         let http = match workspace.agents.listen(options, port, token, folder, &name).await {
             Ok(http) => http,
             Err(error) => {

@@ -1,6 +1,8 @@
 //! What agents did lately, and which tools were used, from the call log.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::path::Path;
 
 use rusqlite::params;
 
@@ -8,7 +10,7 @@ use super::decisions::path_text;
 use super::owner::Owner;
 use crate::model::{Requester, RequesterKind, ServerName, Timestamp};
 
-/// What agents of one name did.
+/// What agents of one name did in one workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentFigures {
     pub calls: u64,
@@ -16,6 +18,26 @@ pub struct AgentFigures {
     pub denied: u64,
     /// The estimated tokens of all results.
     pub tokens: u64,
+}
+
+impl AddAssign for AgentFigures {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.denied += other.denied;
+        self.tokens += other.tokens;
+    }
+}
+
+/// What agents did, by workspace and name.
+#[derive(Debug, Clone, Default)]
+pub struct AllAgentFigures(BTreeMap<(String, String), AgentFigures>);
+
+impl AllAgentFigures {
+    /// What agents of this name did in this workspace.
+    pub fn of(&self, workspace: &Path, name: &str) -> AgentFigures {
+        let key = (path_text(&crate::policy::trust::real(workspace)), name.to_owned());
+        self.0.get(&key).copied().unwrap_or_default()
+    }
 }
 
 /// How often a tool was called: in this workspace, and in all.
@@ -47,30 +69,27 @@ impl Owner {
     }
 
     /// Reads from the newest record to the first that is too old: ids grow with time.
-    pub(super) fn agent_figures(&mut self, since: Timestamp) -> Result<BTreeMap<String, AgentFigures>, String> {
-        let project = path_text(&self.shared.options().project);
+    pub(super) fn agent_figures(&mut self, since: Timestamp) -> Result<AllAgentFigures, String> {
         self.connected(|connection| {
-            let mut figures: BTreeMap<String, AgentFigures> = BTreeMap::new();
+            let mut figures = AllAgentFigures::default();
             let mut statement = connection.prepare_cached(
-                "SELECT project = ?1, time, requester, success = 0 AND decision IN ('deny', 'disable'), result_tokens
+                "SELECT project, time, requester, success = 0 AND decision IN ('deny', 'disable'), result_tokens
                     FROM calls ORDER BY id DESC",
             )?;
-            let mut rows = statement.query(params![project])?;
+            let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 if row.get::<_, i64>(1)? < since.unix_millis() {
                     break;
-                }
-                if !row.get::<_, bool>(0)? {
-                    continue;
                 }
                 let requester: Requester = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
                 if requester.kind != RequesterKind::Agent {
                     continue;
                 }
-                let own = figures.entry(requester.name).or_default();
-                own.calls += 1;
-                own.denied += u64::from(row.get::<_, bool>(3)?);
-                own.tokens += row.get::<_, Option<i64>>(4)?.unwrap_or_default().unsigned_abs();
+                *figures.0.entry((row.get(0)?, requester.name)).or_default() += AgentFigures {
+                    calls: 1,
+                    denied: u64::from(row.get::<_, bool>(3)?),
+                    tokens: row.get::<_, Option<i64>>(4)?.unwrap_or_default().unsigned_abs(),
+                };
             }
             Ok(figures)
         })

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use rusqlite::types::{ToSqlOutput, Value as Sql, ValueRef};
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -13,6 +14,7 @@ use super::decisions::path_text;
 use super::owner::Owner;
 use super::{FinishedCall, Options};
 use crate::model::{CallId, CallKind, CallRecord, Requester, ResultSize, ServerName, Timestamp};
+use crate::paths::in_main_checkout;
 use crate::text::{holds_secret, mask};
 
 /// Which calls to list, newest first.
@@ -29,6 +31,8 @@ pub struct CallQuery {
     /// Part of a name, of the arguments, the result or the error, in upper or lower case.
     pub text: Option<String>,
     pub limit: Option<usize>,
+    /// Also the calls in the other worktrees of the repository.
+    pub worktrees: bool,
 }
 
 /// Statistics about the calls of one tool.
@@ -118,11 +122,26 @@ impl Owner {
     }
 
     pub(super) fn calls(&mut self, query: &CallQuery) -> Result<Vec<CallRecord>, String> {
-        let (sql, values) = select(query, &path_text(&self.shared.options().project));
+        let options = self.shared.options();
+        let own = path_text(&options.project);
         self.connected(|connection| {
-            let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(params_from_iter(values), read)?;
-            rows.filter_map(Result::transpose).collect()
+            let mut found = Vec::new();
+            let others = if query.worktrees { worktrees(connection, &options)? } else { Vec::new() };
+            for project in others.iter().chain([&own]) {
+                let (sql, values) = select(query, project);
+                let mut statement = connection.prepare_cached(&sql)?;
+                let mut rows = statement.query(params_from_iter(values))?;
+                while let Some(row) = rows.next()? {
+                    let record = read(row)?.map(|record| CallRecord {
+                        folder: (*project != own).then(|| PathBuf::from(project)),
+                        ..record
+                    });
+                    found.extend(Some(row.get::<_, i64>("id")?).zip(record));
+                }
+            }
+            found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+            found.truncate(limit(query));
+            Ok(found.into_iter().map(|(_, record)| record).collect())
         })
     }
 
@@ -169,6 +188,21 @@ impl Owner {
         });
         Ok(measured.collect())
     }
+}
+
+/// The other checkouts of the repository that have records.
+fn worktrees(connection: &Connection, options: &Options) -> rusqlite::Result<Vec<String>> {
+    let own = path_text(&options.project);
+    let mut statement = connection.prepare_cached("SELECT project FROM chains")?;
+    let mut rows = statement.query([])?;
+    let mut others = Vec::new();
+    while let Some(row) = rows.next()? {
+        let project: String = row.get(0)?;
+        if project != own && in_main_checkout(Path::new(&project)) == options.main {
+            others.push(project);
+        }
+    }
+    Ok(others)
 }
 
 /// Writes rows with their links. Returns the id of the last row.
@@ -283,7 +317,7 @@ fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
     };
     let mut sql = format!(
         "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
-            error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens
+            error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens, id
             FROM calls INDEXED BY {index}
             WHERE project = ?"
     );
@@ -309,9 +343,12 @@ fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
         }
     }
     sql.push_str(" ORDER BY id DESC LIMIT ?");
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
-    values.push(Sql::from(i64::try_from(limit).unwrap_or(i64::MAX)));
+    values.push(Sql::from(i64::try_from(limit(query)).unwrap_or(i64::MAX)));
     (sql, values)
+}
+
+fn limit(query: &CallQuery) -> usize {
+    query.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT)
 }
 
 /// `None` for an invalid row.
@@ -323,6 +360,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
     let Ok(server) = ServerName::new(&server) else { return Ok(None) };
     Ok(Some(CallRecord {
         call_id: CallId(row.get::<_, String>(0)?.into()),
+        folder: None,
         time: Timestamp::from_unix_millis(row.get(1)?),
         kind: CallKind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap_or_default(),
         server,

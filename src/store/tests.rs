@@ -51,6 +51,7 @@ fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
     FinishedCall {
         record: CallRecord {
             call_id: CallId(id.into()),
+            folder: None,
             time: Timestamp::now(),
             kind: Default::default(),
             server: server("fs"),

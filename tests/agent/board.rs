@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use mcp_sidecar::protocol::commands::{AgentDisconnect, AgentPause, Agents, Away, AwayAllow};
+use mcp_sidecar::engine::gate::agent_tool::{HookAnswer, HookEvent, HookQuestion};
+use mcp_sidecar::model::HookAgent;
+use mcp_sidecar::protocol::commands::{AgentDisconnect, AgentPause, AgentSet, Agents, Away, AwayAllow};
 use mcp_sidecar::protocol::errors::ErrorKind;
 use mcp_sidecar::protocol::events::{AgentsChanged, ApprovalsChanged};
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::raw_agent::Host;
+use crate::raw_agent::{Host, RawAgent};
 use crate::support::commands::resolve;
 use crate::support::harness::{demo, open_editor};
 
@@ -84,6 +86,91 @@ async fn a_paused_call_does_not_wait_forever() {
     let refused = agent.call(2, "one__echo", json!({ "text": "x" })).await;
     assert_eq!(refused["isError"], true);
     assert_eq!(text(&refused), "`mcp__one__echo` was not allowed: the user has paused this agent");
+}
+
+/// A question of Claude Code's hook before it runs a command.
+fn hook(host: &Host, event: HookEvent, command: &str) -> HookQuestion {
+    HookQuestion {
+        agent: HookAgent::ClaudeCode,
+        event,
+        tool: "Bash".to_owned(),
+        arguments: json!({ "command": command }).as_object().unwrap().clone(),
+        folder: host.home.project(),
+        session: Some("one".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn the_hooks_of_a_paused_agent_wait_until_it_may_go_on() {
+    let host = host(Settings::default());
+    let mut editor = open_editor(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    let mut agent = host.agent_named("claude-code").await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let pause = |paused| AgentPause { agent: "claude-code".to_owned(), paused };
+    editor.call(pause(true)).await.unwrap();
+    // No rule is about the first one. Without the pause, the agent would go on at once.
+    let engine = host.engine.clone();
+    let unruled = hook(&host, HookEvent::BeforeTool, "ls");
+    let unruled = tokio::spawn(async move { engine.answer_hook(unruled, None).await });
+    editor.event_where(|changed: &AgentsChanged| changed.agents == 1).await;
+    loop {
+        let seen = editor.call(Agents {}).await.unwrap().agents.remove(0);
+        if seen.doing == "paused, Bash waits" {
+            break;
+        }
+        assert_eq!(seen.doing, "paused", "{seen:?}");
+        assert!(!unruled.is_finished());
+    }
+    assert!(!unruled.is_finished());
+    let engine = host.engine.clone();
+    let asking = hook(&host, HookEvent::PermissionRequest, "make");
+    let asking = tokio::spawn(async move { engine.answer_hook(asking, None).await });
+    editor.call(pause(false)).await.unwrap();
+    assert_eq!(unruled.await.unwrap(), HookAnswer::NoRule);
+    let asked = editor.event_where(|changed: &ApprovalsChanged| !changed.approvals.is_empty()).await;
+    let seen = editor.call(Agents {}).await.unwrap().agents.remove(0);
+    assert_eq!(seen.doing, "waits for you: Bash");
+    assert_eq!(seen.calls[0].question.as_ref(), Some(&asked.approvals[0].id));
+    editor.call(resolve(&asked.approvals[0], "allow-once")).await.unwrap();
+    assert_eq!(asking.await.unwrap(), HookAnswer::Allow);
+    let seen = editor.call(Agents {}).await.unwrap().agents.remove(0);
+    assert_eq!((seen.doing.as_str(), seen.today.calls), ("idle", 1), "what no rule is about is not counted");
+}
+
+#[tokio::test]
+async fn a_hook_of_an_agent_that_stays_paused_is_left_to_the_agents_own_question() {
+    let mut settings = Settings::default();
+    settings.approvals.timeout = Duration::from_millis(50);
+    let host = host(settings);
+    let mut editor = open_editor(&host.home, &host.engine).await;
+    let mut agent = host.agent_named("claude-code").await;
+    agent.ask(1, "tools/list", json!({})).await;
+    editor.call(AgentPause { agent: "claude-code".to_owned(), paused: true }).await.unwrap();
+    for event in [HookEvent::BeforeTool, HookEvent::PermissionRequest] {
+        let answer = host.engine.answer_hook(hook(&host, event, "ls"), None).await;
+        assert_eq!(answer, HookAnswer::Ask("the user has paused this agent".to_owned()), "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_lists_its_tools_before_it_is_ready_hears_of_a_change_of_its_set() {
+    let host = host(Settings::default());
+    std::fs::write(host.home.path("config/config.toml"), "[sets.sums]\ntools = ['one__add']\n").unwrap();
+    let mut editor = open_editor(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    let mut agent = RawAgent::new(host.connect(1 << 20));
+    let info = json!({ "name": "liner", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    agent.ask(0, "initialize", params).await;
+    let listed = agent.ask(1, "tools/list", json!({})).await;
+    assert!(listed["result"]["tools"].as_array().unwrap().len() > 1, "{listed:#}");
+    let sums = AgentSet { set: Some("sums".to_owned()), agent: None };
+    while editor.call(sums.clone()).await.is_err() {}
+    agent.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    agent.notified("notifications/tools/list_changed").await;
+    let listed = agent.ask(2, "tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 1, "{listed:#}");
 }
 
 #[tokio::test]

@@ -82,6 +82,30 @@ fn settings(text: &str) -> Settings {
 }
 
 #[tokio::test]
+async fn a_question_shows_the_metadata_that_the_server_gets_besides_the_arguments() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    let note = |meta: Value| json!({ "name": "demo__echo", "arguments": { "text": "x" }, "_meta": meta });
+    let own = json!({ "progressToken": 1, "mcp-sidecar/workflow": "w" });
+    agent.begin(2, "tools/call", note(own)).await;
+    let asked = question(&mut editor).await;
+    assert!(!asked["detail"].as_str().unwrap().contains("metadata"), "it stays here: {asked:#}");
+    resolve(&mut editor, &asked, "allow-once").await;
+    agent.next().await;
+    agent.begin(3, "tools/call", note(json!({ "example.com/to": "all\u{200b}" }))).await;
+    let asked = question(&mut editor).await;
+    let line = "The agent also sends metadata, which no rule checks (27 bytes): {\"example.com/to\":\"all⟨U+200B⟩\"}";
+    assert!(asked["detail"].as_str().unwrap().contains(line), "{asked:#}");
+    resolve(&mut editor, &asked, "allow-once").await;
+    agent.next().await;
+    agent.begin(4, "tools/call", note(json!({ "example.com/to": "all ".repeat(5_000) }))).await;
+    let asked = question(&mut editor).await;
+    let detail = asked["detail"].as_str().unwrap();
+    assert!(detail.contains("which no rule checks (20021 bytes)") && detail.len() < 2_000, "{detail}");
+}
+
+#[tokio::test]
 async fn an_agent_that_goes_takes_its_questions_and_its_calls_with_it() {
     let host = Host::new(json!({ "demo": demo(json!({ "countdown": "allow-session" })) }));
     let mut editor = open(&host, "Neovim").await;

@@ -47,8 +47,13 @@ impl Host {
     }
 
     pub async fn agent(&self) -> RawAgent {
+        self.agent_named("liner").await
+    }
+
+    /// An agent that reports this name.
+    pub async fn agent_named(&self, name: &str) -> RawAgent {
         let mut line = RawAgent::new(self.connect(1 << 20));
-        line.initialize(json!({})).await;
+        line.initialize_as(name, json!({})).await;
         line
     }
 }
@@ -66,8 +71,12 @@ impl RawAgent {
     }
 
     pub async fn initialize(&mut self, capabilities: Value) -> Value {
+        self.initialize_as("liner", capabilities).await
+    }
+
+    pub async fn initialize_as(&mut self, name: &str, capabilities: Value) -> Value {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": { "name": "liner", "version": "1" } });
+            "clientInfo": { "name": name, "version": "1" } });
         let greeting = self.ask(0, "initialize", params).await;
         self.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
         greeting["result"].clone()

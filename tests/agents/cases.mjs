@@ -265,10 +265,7 @@ export const CASES = {
   "own tools allow": {
     shows:
       "with `setup --hooks`, the agent's own shell command and file change ask in the editor, with the command and the diff, and run once allowed",
-    limits: {
-      ...NO_HOOKS,
-      copilot: { says: "asks twice about a command", because: /Copilot CLI wants to run a command/ },
-    },
+    limits: NO_HOOKS,
     async run(stage) {
       await askAboutOwnTools(stage);
       const editor = await stage.editor();

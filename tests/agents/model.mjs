@@ -1,5 +1,5 @@
-// A model without intelligence: it does what the prompt says. `prompt` encodes a list of [TOOL, ARGUMENTS]; the model asks
-// for these calls one after another, looking TOOL up by its ending among the tools that the agent offered, and at last
+// A model without intelligence: it does what the prompt says. `prompt` encodes a list of [TOOL, ARGUMENTS], or `plans` has
+// such a list for the text of a prompt; the model asks for these calls one after another, looking TOOL up by its ending among the tools that the agent offered, and at last
 // answers with `DONE` and the results. It speaks the APIs of Anthropic, OpenAI (Responses and Chat) and Gemini.
 import http from "node:http";
 
@@ -19,6 +19,8 @@ class Model {
   tools = new Set();
   /** What the agent has told about the calls of the prompt, as of its last request. */
   results = [];
+  /** The calls for a prompt in plain words, as [its text, the calls, the last words of the model]. */
+  plans = [];
   /** Called before the model asks for a step, with its number. May return a promise. */
   beforeStep = () => {};
 
@@ -63,14 +65,15 @@ class Model {
 
   /** `{ call: { name, input, id } }` or `{ text }`. */
   async #next(texts, results, tools) {
-    const steps = stepsOf(texts);
+    const [, planned, last] = this.plans.find(([text]) => texts.join(" ").includes(text)) ?? [];
+    const steps = planned ?? stepsOf(texts);
     if (!steps || tools.length === 0) {
       return { text: "ok" };
     }
     const done = results.filter(result => !result.id.startsWith("search"));
     this.results = done.map(result => result.text);
     if (done.length >= steps.length) {
-      return { text: `DONE ${done.map(result => result.text).join(" | ")}` };
+      return { text: last ?? `DONE ${done.map(result => result.text).join(" | ")}` };
     }
     const [ending, input] = steps[done.length];
     const name = tools.find(tool => tool.endsWith(ending));

@@ -17,16 +17,28 @@ export class Stage {
 
   /** The stage of the agent `name`, whose program is in the folder `bin`; `program` is that of mcp-sidecar. */
   static async open(name, program, bin) {
+    // Short, because the path of a socket has at most 107 bytes.
+    const place = fs.mkdtempSync(path.join(os.tmpdir(), "agents-"));
+    for (const folder of ["home", "project", "config", "state", "run"]) {
+      fs.mkdirSync(path.join(place, folder), { mode: 0o700 });
+    }
+    return Stage.#at(place, name, program, bin);
+  }
+
+  /** The same place with another agent. Close this stage last. */
+  async beside(name) {
+    const other = await Stage.#at(this.place, name, this.#program, this.#bin);
+    other.isGuest = true;
+    return other;
+  }
+
+  static async #at(place, name, program, bin) {
     const stage = new Stage();
     stage.name = name;
+    stage.place = place;
     stage.agent = AGENTS[name];
     stage.#program = program;
     stage.#bin = bin;
-    // Short, because the path of a socket has at most 107 bytes.
-    stage.place = fs.mkdtempSync(path.join(os.tmpdir(), "agents-"));
-    for (const folder of ["home", "project", "config", "state", "run"]) {
-      fs.mkdirSync(path.join(stage.place, folder), { mode: 0o700 });
-    }
     stage.model = await startModel();
     stage.env = {
       PATH: `${bin}${path.delimiter}${process.env.PATH}`,
@@ -170,6 +182,9 @@ export class Stage {
     this.killAgents();
     await Promise.all(this.#editors.map(editor => editor.close()));
     this.model.close();
+    if (this.isGuest) {
+      return;
+    }
     fs.rmSync(this.place, { recursive: true, force: true, maxRetries: 20, retryDelay: 200 });
   }
 }

@@ -255,3 +255,35 @@ fn the_answer_to_the_first_question_about_a_command_counts_for_the_second_one_on
     allow_first("make test");
     denied_when_asked("s2", "make test");
 }
+
+/// For the permission to change a file, Copilot CLI sends the difference instead of the arguments.
+#[test]
+fn the_answer_to_the_first_question_about_a_file_counts_for_the_same_lines_of_the_same_file() {
+    let sandbox = sandbox(&json!({}));
+    let demo: Value = serde_json::from_str(DEMO).unwrap();
+    let rules = json!({ "copilot": { "create": "allow-session", "edit": "require-approval" } });
+    sandbox.write("config/mcp.json", &json!({ "servers": { "demo": demo }, "agentTools": rules }).to_string());
+    let _editor = Editor::open(&sandbox);
+    let ask = |event: &str, tool: &str, key: &str, input: Value| {
+        let question = json!({ "sessionId": "s1", "cwd": sandbox.path("work"), "toolName": tool, key: input });
+        begin(&sandbox, &["hook", "copilot", "--event", event], &question.to_string())
+    };
+    let allow_first = || {
+        let arguments = json!({ "path": sandbox.path("work/new.md"), "file_text": "tea\n" });
+        let answer = end(&sandbox, ask("preToolUse", "create", "toolArgs", arguments)).out;
+        assert!(answer.contains(r#""permissionDecision":"allow""#), "{answer}");
+    };
+    let permission = |name: &str, line: &str| {
+        let diff = format!("\ndiff --git a/{name} b/{name}\n--- a/dev/null\n+++ b/{name}\n@@ -1,0 +1,1 @@\n{line}\n");
+        let input = json!({ "file_path": sandbox.path(&format!("work/{name}")), "diff": diff });
+        ask("permissionRequest", "edit", "toolInput", input)
+    };
+    allow_first();
+    for (name, line) in [("new.md", "+oil"), ("other.md", "+tea")] {
+        let other = permission(name, line);
+        resolve(&sandbox, &["deny"]);
+        assert!(end(&sandbox, other).out.contains(r#""behavior":"deny""#), "{name} {line}");
+    }
+    let second = end(&sandbox, permission("new.md", "+tea")).out;
+    assert!(second.contains(r#""behavior":"allow""#), "{second}");
+}

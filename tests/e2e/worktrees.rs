@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mcp_sidecar::protocol::commands::{Approvals, Servers};
-use mcp_sidecar::protocol::events::ApprovalsChanged;
+use mcp_sidecar::protocol::commands::{Agents, Approvals, Calls, Servers};
+use mcp_sidecar::protocol::events::{ApprovalsChanged, CallFinished};
 use mcp_sidecar::protocol::types::{Approval, ApprovalKind, ServerStatus, Status};
 use serde_json::{Value, json};
 
@@ -179,6 +179,43 @@ async fn begin_call(agent: &mut Agent, id: i64, tool: &str) {
 async fn text(agent: &mut Agent, id: i64) -> String {
     let answer = agent.answer(id).await;
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned()
+}
+
+#[tokio::test]
+async fn the_board_counts_the_calls_of_agents_of_the_same_name_by_worktree() {
+    let stage = Stage::new();
+    let mut window = stage.trusted_window().await;
+    let (left, right) = (stage.worktree("left"), stage.worktree("right"));
+    let mut agents = (stage.agent(&left).await, stage.agent(&right).await);
+    for (agent, calls) in [(&mut agents.0, 2), (&mut agents.1, 1)] {
+        tools(agent, 1).await;
+        for id in 10..10 + calls {
+            begin_call(agent, id, "own__where").await;
+            assert_eq!(text(agent, id).await, "for all");
+        }
+    }
+    // The calls are recorded by the workspaces of the worktrees, and the board is that of the main checkout.
+    let counted = async {
+        loop {
+            let board = window.editor.call(Agents {}).await.unwrap().agents;
+            let counts: Vec<_> = board.iter().map(|agent| (agent.folder.clone(), agent.today.calls)).collect();
+            if counts.iter().map(|(_, calls)| calls).sum::<u64>() >= 3 {
+                return counts;
+            }
+        }
+    };
+    let counts = tokio::time::timeout(PATIENCE, counted).await.unwrap();
+    assert_eq!(counts, [(left.clone(), 2), (right.clone(), 1)]);
+    // So is the log.
+    let calls = window.editor.call(Calls::default()).await.unwrap().calls;
+    let folders: Vec<_> = calls.iter().map(|call| call.folder.as_ref().unwrap()).collect();
+    assert_eq!(folders, [&right, &left, &left], "newest first");
+    window.editor.heed("mcp/callFinished");
+    begin_call(&mut agents.0, 20, "own__where").await;
+    text(&mut agents.0, 20).await;
+    window.editor.event_where(|finished: &CallFinished| finished.0.folder.as_ref() == Some(&left)).await;
+    window.editor.ignore("mcp/callFinished");
+    quit(window).await;
 }
 
 #[tokio::test]

@@ -174,6 +174,11 @@ impl TestEditor {
         self.notifications.retain(|notification| notification.method != method);
     }
 
+    /// Reads notifications of this name again.
+    pub fn heed(&mut self, method: &str) {
+        self.ignored.retain(|ignored| ignored != method);
+    }
+
     /// Goes as an editor should. Nothing unexpected may be left.
     pub async fn quit(mut self) {
         self.request("shutdown", Value::Null).await.expect("shutdown is answered");

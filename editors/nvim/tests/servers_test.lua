@@ -125,4 +125,53 @@ return {
       child:wait("vim.inspect(answered.result.content):find('Ada', 1, true)", "the server knows the name")
     end,
   },
+  {
+    "a tool that runs as a task is allowed, asks a question of its own, and has a result",
+    function(open)
+      local child = with(open, "everything")
+      child:lua([[
+        local arguments = { topic = "python", ambiguous = true }
+        local given = { requester = "chat" }
+        require("mcp_sidecar").call("everything/simulate-research-query", arguments, given, function(err, result)
+          answered = { err = err, result = result }
+        end)
+      ]])
+      local prompt = child:prompt()
+      assert(prompt:find("simulate-research-query", 1, true) and prompt:find("python", 1, true), prompt)
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("require('mcp_sidecar.client').workspace().approvals[1].kind == 'elicitation'", "the task asks")
+      child:choose("Python snake species")
+      child:command("Mcp approve")
+      child:answer("f")
+      child:wait(
+        "vim.inspect(answered.result.content):find('# Research Report: python (snake)', 1, true)",
+        "the report"
+      )
+    end,
+  },
+  {
+    "a tool that runs as a task shows its status while it runs, and is cancelled with <C-c>",
+    function(open)
+      local child = with(open, "everything")
+      child:command("Mcp call everything/simulate-research-query")
+      child:sees('"topic": ""')
+      child:lua([[vim.cmd('%s/"topic": ""/"topic": "owls"/')]])
+      child:keys("<CR>")
+      child:wait("vim.wo.winbar:find('running', 1, true)")
+      child:wait(
+        "vim.wo.winbar:find('sources', 1, true) or vim.wo.winbar:find('nalyz', 1, true)",
+        "the status of the task"
+      )
+      child:keys("<C-c>")
+      child:hears("cancelled")
+      child:lua(
+        [[require("mcp_sidecar.client").command("mcp.calls", {}, function(_, list) logged = list.calls[1] end)]]
+      )
+      child:wait(
+        "logged.tool == 'simulate-research-query' and logged.error:find('cancel', 1, true)",
+        "it is in the log"
+      )
+    end,
+  },
 }

@@ -107,10 +107,13 @@ function start(context: ExtensionContext): Api {
   return { sidecar, servers: app.servers, app, ready, activationMs };
 }
 
+function folderPaths(): string[] {
+  return (workspace.workspaceFolders ?? []).map(folder => folder.uri.fsPath);
+}
+
 /** A folder without config files costs no more than this check. */
 async function startIfConfigured(sidecar: Sidecar): Promise<void> {
-  const folders = (workspace.workspaceFolders ?? []).map(folder => folder.uri.fsPath);
-  if (hasConfig(folders, process.env)) {
+  if (hasConfig(folderPaths(), process.env)) {
     await sidecar.start();
   }
 }
@@ -133,7 +136,7 @@ function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
     approvals: new ListView("mcpSidecar.approvals", () => sidecar.state.approvals, approvalRow),
     calls: new ListView("mcpSidecar.calls", calls, callRow),
     filter,
-    agents: new ListView("mcpSidecar.agents", agents, agentRow),
+    agents: new ListView("mcpSidecar.agents", agents, agent => agentRow(agent, folderPaths())),
     grants: new ListView("mcpSidecar.grants", grants, grantRow),
   };
 }

@@ -218,6 +218,8 @@ export interface BundleFile {
 /** An entry of the call log. */
 export interface Call {
   callId: CallId;
+  /** The workspace in which the call was made, if it is another worktree of the repository. */
+  folder?: string;
   time: Timestamp;
   kind: CallKind;
   server: ServerName;

@@ -4,6 +4,7 @@ import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { extension, filesystem, makeSandbox, openWindow } from "./sandbox.mjs";
+import { makeSupervised, supervised } from "./supervised.mjs";
 
 const root = path.resolve(extension, "../..");
 
@@ -206,7 +207,7 @@ async function serveRegistry(sandbox) {
 export async function makePictures(given) {
   const theme = given.find(name => name === "light" || name === "dark");
   const names = given.filter(name => name !== theme);
-  const known = Object.keys({ ...scenes, ...restricted, ...first });
+  const known = Object.keys({ ...scenes, ...restricted, ...first, ...supervised });
   const unknown = names.filter(name => !known.includes(name));
   if (unknown.length > 0) {
     throw new Error(`no picture named ${unknown.join(", ")}; there are ${known.join(", ")}`);
@@ -229,10 +230,15 @@ export async function makePictures(given) {
     await show(sandbox, { files: ["notes.md"] }, first);
     registry.close();
   }
+  if (Object.keys(supervised).some(wanted)) {
+    const sandbox = await makeSupervised();
+    const { windowEnv: env, settings } = sandbox;
+    await show(sandbox, { files: ["notes.md"], viewport: { width: 1440, height: 900 }, env, settings }, supervised);
+  }
 }
 
 /** Plays the scenes in one window, and takes pictures of those that are wanted. */
-async function play(sandbox, options, all, out, wanted) {
+async function play(sandbox, { settings, ...options }, all, out, wanted) {
   const vs = await openWindow(sandbox, {
     files: ["mcp.json"],
     viewport: { width: 1280, height: 800 },
@@ -241,6 +247,7 @@ async function play(sandbox, options, all, out, wanted) {
       "editor.fontSize": 13,
       "window.commandCenter": false,
       "window.title": "my project",
+      ...settings,
     },
     ...options,
   });

@@ -105,7 +105,8 @@ export async function gone(processes, limitMs = 20_000) {
   }
 }
 
-function processesWith(mark) {
+/** Processes with this variable in their environment. */
+export function processesWith(mark) {
   return fs.readdirSync("/proc").flatMap(id => {
     try {
       const environment = /^\d+$/.test(id) ? fs.readFileSync(`/proc/${id}/environ`, "utf8") : "";

@@ -1,6 +1,8 @@
 //! The gate for the own tools of agents. The agent asks us before it runs one, and runs it itself: find the rule → ask →
 //! record → answer. The same rules, grants, questions and records as for the tools of servers.
 
+mod second_question;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::pause::Paused;
 use super::question::show_change;
 use super::{Times, change};
 use crate::engine::Engine;
+use crate::engine::agents::hooks::HookOrigin;
 use crate::engine::approvals::{Answer, Answered, GroupKey, Question, Saving};
 use crate::engine::asking::{AgentConnection, CallOrigin};
-use crate::engine::consent::{AllowedAction, Denial, OnceClaim};
+use crate::engine::consent::{Denial, OnceClaim};
 use crate::engine::prompt;
 use crate::engine::record::Recording;
 use crate::engine::snapshot::OfferedTool;
@@ -69,12 +73,13 @@ const ASK: &str = "ask";
 
 impl Engine {
     /// Answers the hook of an agent. Dropping the future withdraws the question, and records that.
-    pub async fn answer_hook(&self, question: HookQuestion) -> HookAnswer {
+    /// `process` is the hook's, if it is known.
+    pub async fn answer_hook(&self, question: HookQuestion, process: Option<u32>) -> HookAnswer {
         let gone = CancellationToken::new();
         let _caller = gone.clone().drop_guard();
         let engine = self.clone();
         let answer = tokio::spawn(async move {
-            match HookTask::new(engine, question, gone) {
+            match HookTask::new(engine, question, process, gone) {
                 Some(task) => task.run().await,
                 None => HookAnswer::NoRule,
             }
@@ -90,6 +95,8 @@ struct HookTask {
     call: ToolCall,
     view: Arc<AgentAccess>,
     connection: AgentConnection,
+    /// The connections of the agent, if it also uses the tools of servers.
+    agents: Vec<u64>,
 }
 
 /// Why there is no permission.
@@ -105,14 +112,21 @@ impl From<Error> for NoPermission {
 }
 
 impl HookTask {
-    fn new(engine: Engine, question: HookQuestion, gone: CancellationToken) -> Option<Self> {
+    fn new(engine: Engine, question: HookQuestion, process: Option<u32>, gone: CancellationToken) -> Option<Self> {
         let HookQuestion { agent, event, tool, arguments, folder, session } = question;
         let action = AgentAction::new(agent, &tool, arguments, &folder);
         let requester = Requester { kind: RequesterKind::Agent, name: agent.as_str().to_owned() };
-        let mut number = DefaultHasher::new();
-        (agent, &session).hash(&mut number);
-        // Not the number of a connection that serves MCP.
-        let connection = AgentConnection { number: number.finish() | 1 << 63, set: None, gone };
+        let agents = engine.agents().of_hook(&HookOrigin { agent, folders: &engine.folders(), process });
+        let number = match agents.as_slice() {
+            [only] => *only,
+            // Not the number of a connection that serves MCP.
+            _ => {
+                let mut number = DefaultHasher::new();
+                (agent, &session).hash(&mut number);
+                number.finish() | 1 << 63
+            }
+        };
+        let connection = AgentConnection { number, set: None, gone };
         let call = ToolCall {
             id: CallId::random(),
             kind: CallKind::Hook,
@@ -124,15 +138,18 @@ impl HookTask {
             meta: Default::default(),
         };
         let view = engine.view_of_hook(agent, &call.requester);
-        Some(Self { engine, action, event, call, view, connection })
+        Some(Self { engine, action, event, call, view, connection, agents })
     }
 
     async fn run(self) -> HookAnswer {
-        let Some(ruling) = self.ruling() else { return HookAnswer::NoRule };
+        let is_paused = self.engine.agents().is_paused(&self.agents);
+        if self.ruling().is_none() && !is_paused {
+            return HookAnswer::NoRule;
+        }
         let started = Instant::now();
         let registered = self.engine.0.shared.calls.register(&self.call.id, None, None);
         let (tool, requester) = (self.call.tool.clone(), self.call.requester.clone());
-        registered.set_origin(CallOrigin { tool, requester, agent: None });
+        registered.set_origin(CallOrigin { tool, requester, agent: Some(self.connection.number) });
         let waited = registered.waited.clone();
         let mut recording = Recording::new(&self.engine, &self.call);
         let decided = tokio::select! {
@@ -142,13 +159,13 @@ impl HookTask {
                 recording.finish_answer(Err(error), Times::of(started, &waited)).await;
                 return HookAnswer::Ask(AgentConnection::GONE.to_owned());
             }
-            decided = self.decide(ruling, &mut recording) => decided,
+            decided = self.decide_unpaused(&mut recording) => decided,
         };
         let (answer, recorded) = match decided {
-            Ok(()) => {
-                if let Some(action) = self.asked_again().filter(|_| self.event == HookEvent::BeforeTool) {
-                    self.engine.0.shared.allowed_actions.add(action);
-                }
+            // Nothing was decided, so nothing is recorded.
+            Ok(None) => return HookAnswer::NoRule,
+            Ok(Some(())) => {
+                self.expect_second_question().await;
                 (HookAnswer::Allow, Ok(()))
             }
             Err(NoPermission::Denied(error)) => {
@@ -180,6 +197,17 @@ impl HookTask {
         }
     }
 
+    /// Decides when the agent is not paused. `None` if no rule is about the action and the agent does not ask.
+    async fn decide_unpaused(&self, recording: &mut Recording) -> Result<Option<()>, NoPermission> {
+        let waited = self.engine.wait_while_paused(&self.agents, &self.call.id).await;
+        // Not silence, even if no rule is about it: the agent would go on.
+        waited.map_err(|Paused(reason)| NoPermission::Unanswered(reason.to_owned()))?;
+        match self.ruling() {
+            Some(ruling) => self.decide(ruling, recording).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn decide(&self, ruling: Ruling, recording: &mut Recording) -> Result<(), NoPermission> {
         let granted = self.granted(&ruling);
         let (ruling, once) = self.claim_once(ruling);
@@ -187,8 +215,7 @@ impl HookTask {
             (Level::RequireApproval, Some(granted)) => self.engine.grant_of(None, granted).await,
             _ => GrantMatch::None,
         };
-        let is_second = self.event == HookEvent::PermissionRequest
-            && self.asked_again().is_some_and(|action| self.engine.0.shared.allowed_actions.take(&action));
+        let is_second = self.is_second_question().await;
         let consent = match &grant {
             _ if is_second => Consent::Answer(Decision::AllowOnce, "the answer before the agent used the tool".into()),
             GrantMatch::Active(grant) if self.view.accepts(grant.level()) => Consent::Grant(grant),
@@ -248,21 +275,6 @@ impl HookTask {
             },
             _ => (ruling, None),
         }
-    }
-
-    /// The action, for an agent that asks about it again when it needs a permission. The second question about a command
-    /// may have another description.
-    fn asked_again(&self) -> Option<AllowedAction> {
-        let arguments = match &self.action.kind {
-            ActionKind::Edit { .. } => self.call.arguments.clone(),
-            ActionKind::Shell { text, .. } => {
-                let others = self.action.unknown_arguments().into_iter();
-                let others = others.filter_map(|key| Some((key.to_owned(), self.call.arguments.get(key)?.clone())));
-                Arc::new(others.chain([(String::new(), Value::String(text.clone()))]).collect())
-            }
-            ActionKind::Fetch { .. } | ActionKind::Other => return None,
-        };
-        Some((self.action.agent, self.call.workflow.clone(), arguments))
     }
 
     /// The subject of a lasting answer.

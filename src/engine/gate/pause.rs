@@ -1,9 +1,10 @@
-//! Holds the calls of an agent while the user has paused it.
+//! Holds the calls of an agent, and the questions of its hooks, while the user has paused it.
 
 use std::time::Duration;
 
 use super::CallTask;
-use crate::model::{Error, Result};
+use crate::engine::Engine;
+use crate::model::{CallId, Error, Result};
 
 /// How often a call that waits reports this. Agents give up on a call that is silent for a minute.
 const REPORT_INTERVAL: Duration = Duration::from_secs(3);
@@ -13,13 +14,26 @@ impl CallTask {
     /// Waits until the agent may go on, as long as a question would wait for the user.
     pub(super) async fn wait_while_paused(&self) -> Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
-        let agents = self.engine.agents();
-        if !agents.is_paused(connection.number) {
+        self.engine.wait_while_paused(&[connection.number], &self.call.id).await.map_err(|Paused(reason)| {
+            let tool = self.call.tool.clone();
+            Error::Unanswered { tool, reason: reason.to_owned(), asked: true }
+        })
+    }
+}
+
+/// Why a call may not go on: its agent is still paused.
+pub(super) struct Paused(pub(super) &'static str);
+
+impl Engine {
+    /// Waits until none of these agents is paused, as long as a question would wait for the user.
+    pub(super) async fn wait_while_paused(&self, numbers: &[u64], call: &CallId) -> Result<(), Paused> {
+        let agents = self.agents();
+        if !agents.is_paused(numbers) {
             return Ok(());
         }
-        let (calls, own) = (&self.engine.0.shared.calls, [self.call.id.clone()]);
+        let (calls, own) = (&self.0.shared.calls, [call.clone()]);
         let _waiting = calls.measure_wait(&own);
-        let limit = self.engine.0.shared.settings.borrow().approvals.timeout;
+        let limit = self.0.shared.settings.borrow().approvals.timeout;
         let mut interval = tokio::time::interval(REPORT_INTERVAL);
         let reports = async {
             loop {
@@ -28,11 +42,8 @@ impl CallTask {
             }
         };
         tokio::select! {
-            () = agents.resumed(connection.number) => Ok(()),
-            () = tokio::time::sleep(limit) => {
-                let (tool, reason) = (self.call.tool.clone(), PAUSED.to_owned());
-                Err(Error::Unanswered { tool, reason, asked: true })
-            }
+            () = agents.resumed(numbers) => Ok(()),
+            () = tokio::time::sleep(limit) => Err(Paused(PAUSED)),
             never = reports => never,
         }
     }

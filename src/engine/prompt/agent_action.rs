@@ -1,6 +1,6 @@
 //! The question about an own tool of an agent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{MAX_NAME, MAX_SUMMARY};
@@ -28,8 +28,9 @@ pub fn agent_action(call: &ToolCall, action: &AgentAction, folders: &[Arc<Path>]
     let (title, what) = match &action.kind {
         ActionKind::Shell { text, .. } => (format!("{agent} wants to run a command"), text.clone()),
         ActionKind::Edit { file } => {
-            let file = file.as_ref().map(|file| file.display().to_string());
-            (format!("{agent} wants to change a file"), file.unwrap_or_else(|| action.name.clone()))
+            // The full path is below.
+            let own = |file: &PathBuf| file.strip_prefix(&action.folder).unwrap_or(file).display().to_string();
+            (format!("{agent} wants to change a file"), file.as_ref().map(own).unwrap_or_else(|| action.name.clone()))
         }
         ActionKind::Fetch { url } => (format!("{agent} wants to read a page"), url.clone()),
         ActionKind::Other => (format!("{agent} wants to use its tool {name}"), action.name.clone()),

@@ -3,6 +3,7 @@
 use crate::engine::agents::AgentActivity;
 use crate::engine::asking::OpenCall;
 use crate::engine::away::Away;
+use crate::model::Subject;
 use crate::protocol::answers::AwayReport;
 use crate::protocol::types::{AgentCall, AgentFigures, AgentStatus};
 use crate::store;
@@ -45,7 +46,11 @@ impl From<store::AgentFigures> for AgentFigures {
 
 /// What an agent is doing, in a few words. What waits for the user comes first.
 fn doing(activity: &AgentActivity) -> String {
-    let name = |call: &OpenCall| one_line(&format!("{}/{}", call.tool.server, call.tool.tool), 80);
+    let name = |call: &OpenCall| match call.tool.tool.strip_prefix(Subject::AGENT) {
+        // Its own tool: the agent is already named.
+        Some(own) => one_line(own, 80),
+        None => one_line(&format!("{}/{}", call.tool.server, call.tool.tool), 80),
+    };
     let calls = &activity.calls;
     let more = |shown: String| match calls.len() {
         0 | 1 => shown,

@@ -150,6 +150,7 @@
 ---An entry of the call log.
 ---@class mcp_sidecar.Call
 ---@field callId mcp_sidecar.CallId
+---@field folder? string The workspace in which the call was made, if it is another worktree of the repository.
 ---@field time mcp_sidecar.Timestamp
 ---@field kind mcp_sidecar.CallKind
 ---@field server mcp_sidecar.ServerName

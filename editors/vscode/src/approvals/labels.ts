@@ -49,7 +49,7 @@ export function approvalRow(approval: Approval): Row {
   }
   return {
     id: `approval:${approval.id}`,
-    label: tool ?? approval.title,
+    label: tool ?? (approval.agentTool ? approval.summary : approval.title),
     spoken: `${approval.title}${given && `, with ${given}`}`,
     description: about.filter(Boolean).join(" · "),
     tooltip: tooltip.join("\n\n"),

@@ -85,7 +85,7 @@ ${group && html`<button class="link" data-send="open" data-id="${group.id}">Answ
 }
 
 function subtitle(approval: Approval): Html {
-  const { server, tool, resource, prompt, requester } = approval;
+  const { server, tool, agentTool, resource, prompt, requester } = approval;
   const about =
     (tool && html` · tool <code>${withoutHidden(tool)}</code>`) ||
     (resource && html` · resource <code>${withoutHidden(resource.uri)}</code>`) ||
@@ -94,9 +94,10 @@ function subtitle(approval: Approval): Html {
     requester.kind !== "user" && html` · asked by the ${requester.kind} <code>${requester.name || "unnamed"}</code>`;
   // A question that may wait for days needs no deadline.
   const brief = Date.parse(approval.expiresAt) - Date.parse(approval.createdAt) < DAY_MS;
-  return html`Server <code>${server}</code>${about}${approval.kind !== "trust" && asked}${
-    brief && ` · until ${clock(approval.expiresAt)}`
-  }`;
+  const whose = agentTool
+    ? html`Own tool <code>${withoutHidden(agentTool)}</code> of the agent <code>${server}</code>`
+    : html`Server <code>${server}</code>${about}${approval.kind !== "trust" && asked}`;
+  return html`${whose}${brief && ` · until ${clock(approval.expiresAt)}`}`;
 }
 
 /** The sidecar writes a definition as lines of a word, in a column of nine, and a value. */

@@ -171,17 +171,20 @@ ${resultHead(view)}${inside}
 export function callPage(call: Call, view: View, inside: Html): Html {
   const who = call.requester.kind === "user" ? "you" : `${call.requester.kind} ${call.requester.name ?? ""}`;
   const asked = call.requestedArguments;
+  // An agent runs its own tool itself: there is no result here, and nothing to run again.
+  const isOwn = call.kind === "hook";
   return html`<h1 tabindex="-1">${call.tool}</h1>
 <div class="chips">
 <span class="chip ${call.success ? "good" : "bad"}">${call.success ? "ok" : "failed"}</span>
 <span class="chip">${call.server}</span><span class="chip">${duration(call.durationMs)}</span>
 <span class="chip">asked by ${who}</span><span class="chip">${call.decision} (${call.decidedBy})</span>
 ${call.workflow && html`<span class="chip">workflow ${call.workflow}</span>`}
+${call.folder && html`<span class="chip">in ${call.folder}</span>`}
 <span class="chip">${when(call.time)}</span></div>
-<div class="actions"><button class="main" data-send="again">Run again…</button><button data-send="copy">Copy</button>
+<div class="actions">${!isOwn && html`<button class="main" data-send="again">Run again…</button>`}<button data-send="copy">Copy</button>
 <button data-send="document">Open as document</button></div>
 ${call.error && html`<h2>Error</h2><pre>${call.error}</pre>`}
-${resultHead(view)}${inside}
+${!isOwn && html`${resultHead(view)}${inside}`}
 <h2>Arguments</h2>${pre(JSON.stringify(call.arguments ?? {}, undefined, 2), "json")}
 ${asked !== undefined && html`<h2>Arguments before you changed them</h2>${pre(JSON.stringify(asked, undefined, 2), "json")}`}`;
 }

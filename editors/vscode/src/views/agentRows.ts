@@ -1,12 +1,14 @@
 /** The rows of the Agents view. Pure. */
 
+import { basename } from "node:path";
 import { clock, when } from "../clock";
 import { plain } from "../markdown";
 import type { AgentStatus } from "../protocol";
 import { plural, tokens } from "../text";
 import type { Row } from "./row";
 
-export function agentRow(agent: AgentStatus): Row {
+/** `folders` are those of this window. An agent that works elsewhere shows where. */
+export function agentRow(agent: AgentStatus, folders: readonly string[] = [agent.folder]): Row {
   const name = agent.name || "(no name yet)";
   const waits = agent.calls.some(call => call.question !== undefined);
   const [icon, color] = agent.paused
@@ -17,6 +19,7 @@ export function agentRow(agent: AgentStatus): Row {
         ? ["loading~spin", "testing.iconPassed"]
         : ["robot", "disabledForeground"];
   const { calls, denied, tokens: read } = agent.today;
+  const place = folders.includes(agent.folder) ? "" : `${basename(agent.folder)} · `;
   const set = agent.set ? ` · set ${agent.set}` : "";
   const lines = [
     `**${plain(name)}**`,
@@ -28,8 +31,8 @@ export function agentRow(agent: AgentStatus): Row {
   return {
     id: `agent:${agent.id}`,
     label: name,
-    description: `${agent.problem ?? agent.doing}${set} · ${plural(calls, "call")}`,
-    spoken: `agent ${name}, ${agent.problem ?? agent.doing}${set}`,
+    description: `${place}${agent.problem ?? agent.doing}${set} · ${plural(calls, "call")}`,
+    spoken: `agent ${name}, ${place}${agent.problem ?? agent.doing}${set}`,
     tooltip: lines.join("\n\n"),
     icon,
     color,

@@ -1,5 +1,6 @@
 /** The rows of the Calls and Grants views. Pure. */
 
+import { basename } from "node:path";
 import { clock, when } from "../clock";
 import { plain } from "../markdown";
 import type { Call, Grant } from "../protocol";
@@ -16,8 +17,11 @@ export function callRow(call: Call): Row {
     : refused
       ? ["circle-slash", "list.warningForeground", "denied"]
       : ["error", "testing.iconFailed", "failed"];
+  // A call in another worktree of the repository.
+  const where = call.folder ? ` in ${basename(call.folder)}` : "";
   const lines = [
     `**${plain(call.server)} › ${plain(call.tool)}**`,
+    ...(call.folder ? [plain(call.folder)] : []),
     `${plain(when(call.time))} · ${duration(call.durationMs)}`,
     `asked by ${plain(who)} · ${plain(call.decision)}, decided by ${plain(call.decidedBy)}`,
   ];
@@ -30,12 +34,12 @@ export function callRow(call: Call): Row {
   return {
     id: `call:${call.callId}`,
     label: call.tool,
-    description: `${call.server} · ${who} · ${clock(call.time)} · ${duration(call.durationMs)}`,
+    description: `${call.server} · ${who}${where} · ${clock(call.time)} · ${duration(call.durationMs)}`,
     tooltip: lines.join("\n\n"),
     icon,
     color,
-    spoken: `${call.tool} of ${call.server}, ${outcome}, asked by ${who} at ${clock(call.time)}, took ${duration(call.durationMs)}`,
-    contextValue: "call",
+    spoken: `${call.tool} of ${call.server}, ${outcome}, asked by ${who}${where} at ${clock(call.time)}, took ${duration(call.durationMs)}`,
+    contextValue: call.kind === "hook" ? "call.own" : "call",
     command: "mcpSidecar.call.open",
   };
 }

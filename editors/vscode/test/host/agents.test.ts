@@ -3,10 +3,13 @@
 import * as assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import * as vscode from "vscode";
-import type { AgentStatus } from "../../src/protocol";
+import type { AgentStatus, Call } from "../../src/protocol";
+import { callPage } from "../../src/results/page";
 import { tokens } from "../../src/text";
 import { agentRow } from "../../src/views/agentRows";
+import { callRow } from "../../src/views/callRows";
 import { groupRow } from "../../src/views/serverRows";
+import { html } from "../../src/web/html";
 import { connected, eventually, extension, file } from "./support";
 
 const IDLE: AgentStatus = {
@@ -29,12 +32,35 @@ describe("the Agents view", () => {
     const idle = agentRow(IDLE);
     assert.equal(idle.description, "idle · 2 calls");
     assert.equal(idle.contextValue, "agent.running");
+    assert.equal(agentRow(IDLE, ["/work/other"]).description, "shop · idle · 2 calls", "it works elsewhere");
     assert.match(idle.tooltip ?? "", /2 calls, 1 denied, ~5.4k tokens/);
     const paused = agentRow({ ...IDLE, paused: true, doing: "paused", set: "review" });
     assert.equal(paused.description, "paused · set review · 2 calls");
     assert.equal(paused.contextValue, "agent.paused");
     const call = { callId: "5f", server: "demo", tool: "echo", since: IDLE.since, question: "a1" };
     assert.equal(agentRow({ ...IDLE, calls: [call] }).icon, "bell-dot");
+  });
+
+  it("the log says where an agent called, and offers no second run of its own tools", () => {
+    const call: Call = {
+      callId: "5f",
+      folder: "/work/shop-login",
+      time: IDLE.since,
+      kind: "tool",
+      server: "demo",
+      tool: "echo",
+      requester: { kind: "agent", name: "claude-code" },
+      decision: "allow-once",
+      decidedBy: "user",
+      success: true,
+      durationMs: 4,
+      waitedMs: 0,
+    };
+    assert.match(callRow(call).description ?? "", /^demo · claude-code in shop-login · /);
+    assert.match(callPage(call, "text", html`the result`).text, /in \/work\/shop-login.*Run again….*the result/s);
+    const own: Call = { ...call, kind: "hook", server: "claude-code", tool: "agent:Bash" };
+    assert.equal(callRow(own).contextValue, "call.own");
+    assert.doesNotMatch(callPage(own, "text", html`the result`).text, /Run again…|the result/);
   });
 
   it("rounds tokens for people", () => {

@@ -271,6 +271,7 @@ function views.calls(known, width)
       { style.duration(call.durationMs), "McpMuted" },
       { width >= 90 and style.tokens(call.resultTokens) or "", "McpMuted" },
       { call.requester.name or call.requester.kind, most = 12 },
+      { call.folder and "in " .. vim.fs.basename(call.folder) or "", "McpMuted", most = 20 },
       { how, call.error and "McpError" or "McpMuted", rest = true },
     }
   end)
