@@ -1,4 +1,7 @@
 mod attacks;
+mod details;
+mod own_launches;
+mod workspaces;
 
 use std::fs;
 
