@@ -73,6 +73,9 @@ impl Offers {
     }
 }
 
+/// How many subscriptions can begin at the same time without missing a change.
+const MAX_UNUSED: usize = 16;
+
 /// What an agent was offered before it could list anything. Whoever notifies it starts later, and would miss what changed
 /// between a list and that start. The `std` lock is held to put something in or to take it out.
 #[derive(Default)]
@@ -96,7 +99,12 @@ impl FirstOffers {
 
     /// The agent subscribes to notifications.
     pub fn subscribing(&self, endpoint: &Endpoint) {
-        self.lock().subscribed.push(Offers::new(endpoint));
+        let mut unused = self.lock();
+        // A subscription that is cancelled at once takes none of them.
+        if unused.subscribed.len() == MAX_UNUSED {
+            unused.subscribed.remove(0);
+        }
+        unused.subscribed.push(Offers::new(endpoint));
     }
 
     fn lock(&self) -> MutexGuard<'_, Unused> {
