@@ -55,6 +55,9 @@ mod terminal;
 mod test;
 mod trust;
 
+#[cfg(any(test, fuzzing))]
+pub use hook::read_any as read_any_hook;
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;

@@ -14,9 +14,10 @@ use tokio_util::codec::Decoder;
 use crate::config::expand::{self, Values};
 use crate::config::interop::{self, Destination, Dialect};
 use crate::config::{Content, Environment, Loaded, Source, edit, layers};
+use crate::engine::gate::agent_tool::HookAnswer;
 use crate::lsp;
-use crate::model::{Scope, Subject, Tool};
-use crate::policy::{NameGlob, Rules, SessionLevels, TrustState};
+use crate::model::{HookAgent, Scope, Subject, Tool};
+use crate::policy::{ActionKind, AgentAction, NameGlob, Rules, SessionLevels, TrustState};
 use crate::server::transport::{frame, repair};
 use crate::settings::Settings;
 use crate::text;
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     ("text", safe_text),
     ("repair", json_repair),
     ("import", import),
+    ("hook", hook),
 ];
 
 /// Runs the target of this name.
@@ -224,6 +226,29 @@ fn import(data: &[u8]) {
     assert!(loaded.config.servers.len() <= count);
     interop::add_sidecar(dialect, &text, "mcp-sidecar", &["connect".to_owned()]).ok();
     interop::remove_sidecar(dialect, &text).ok();
+}
+
+/// What the hook of an agent writes. The first byte chooses the agent. A rule that allows one command allows no other, and
+/// a rule that allows every command allows only single lines.
+fn hook(data: &[u8]) {
+    let Some((agent, input)) = data.split_first() else { return };
+    let agent = HookAgent::ALL[usize::from(*agent) % HookAgent::ALL.len()];
+    let Some((question, answer)) = crate::cli::read_any_hook(agent, input, &HookAnswer::Deny("no".to_owned())) else {
+        return;
+    };
+    serde_json::from_str::<Value>(&answer).expect("the answer is JSON");
+    let action = AgentAction::new(agent, &question.tool, question.arguments, &question.folder);
+    let is_allowed = |level: Value| {
+        let config = json!({ "agentTools": { "*": { "*": level } } });
+        let rules = Rules::new(&load(&config.to_string(), Scope::User).config, &SessionLevels::default(), &[]);
+        rules.rule_action(&action).is_some_and(|ruling| ruling.level.widens())
+    };
+    let one = json!([{ "when": { "command": { "in": ["git status"] } }, "level": "allow-session" }, "deny"]);
+    if let ActionKind::Shell { text, .. } = &action.kind {
+        assert!(!is_allowed(one) || text == "git status", "{text:?}");
+        assert!(!is_allowed(json!("allow-always")) || !text.contains(['\n', '\r', '\0']), "{text:?}");
+    }
+    assert!(action.target().is_none_or(|target| !target.contains('\n')));
 }
 
 fn split_text(data: &[u8]) -> (String, String) {

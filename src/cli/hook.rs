@@ -69,6 +69,15 @@ fn read_question(format: Format, named: Option<Event>) -> Result<(Event, HookQue
     format.question(&input, named)
 }
 
+/// Reads any bytes as a question, and writes an answer to it, for the fuzz targets.
+#[cfg(any(test, fuzzing))]
+pub fn read_any(agent: HookAgent, input: &[u8], answer: &HookAnswer) -> Option<(HookQuestion, String)> {
+    let format = Format { agent };
+    let (event, question) = format.question(input, Some(Event::BeforeTool)).ok()?;
+    let answer = format.answer(event, answer);
+    Some((question, answer))
+}
+
 fn answer(question: HookQuestion, context: &Context) -> HookAnswer {
     ask(question, context).unwrap_or_else(|error| HookAnswer::Ask(format!("mcp-sidecar could not answer: {error:#}")))
 }
