@@ -8,6 +8,9 @@ use crate::config::spec::{
 };
 use crate::model::{Annotations, Scope};
 
+#[path = "tests/details.rs"]
+mod details;
+
 pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) -> Definition {
     Definition {
         name: ServerName::new("fs").unwrap(),

@@ -336,4 +336,43 @@ mod tests {
         assert_eq!(literal.matches("db://x/a?b=1", None), Truth::No);
         assert_eq!(literal.matches("DB://x/%5ba%5d?b=*", None), Truth::Unknown);
     }
+
+    #[test]
+    fn a_template_is_matched_to_its_end() {
+        for (template, uri, expected) in [
+            ("db://{table}/rows", "db://users/rows", true),
+            ("db://{table}/rows", "db://users/secrets", false),
+            ("db://{table}/rows", "db://users/rows/1", false),
+            ("db://{table}/rows", "x-db://users/rows", false),
+            ("db://{table}", "db://a/b", false),
+            ("db://{+path}", "db://a/b?c#d", true),
+            ("db:{/path}", "db:/a/b", true),
+            ("db:{/path}", "db:a", false),
+            ("db:{/path}", "db:", true),
+            ("db://a{?q}", "db://a?q=1", true),
+            ("db://a{?q}", "db://ab", false),
+            ("db://{open", "db://{open", false),
+        ] {
+            assert_eq!(is_instance(template, uri), expected, "{template} {uri}");
+        }
+        assert!(is_instance(&"a".repeat(MAX_TEMPLATE), &"a".repeat(MAX_TEMPLATE)));
+        assert!(!is_instance(&"a".repeat(MAX_TEMPLATE + 1), &"a".repeat(MAX_TEMPLATE + 1)));
+    }
+
+    /// What is not a plain URI may be read in a way that we do not know.
+    #[test]
+    fn an_odd_uri_is_never_surely_something_else() {
+        let is = |uri: &str| UriPattern::new("db://x/*").matches(uri, None);
+        for other in ["db://y/a", "a1+b-c.d://y", "db1://x/a"] {
+            assert_eq!(is(other), Truth::No, "{other}");
+        }
+        for odd in ["1db://y/a", "d_b://y/a", "d%62://y/a", "db://y/a ", "db://y/\u{2003}a", "db://y/%4", "db://y/%4g"]
+        {
+            assert_eq!(is(odd), Truth::Unknown, "{odd:?}");
+        }
+        for spelling in ["db://y/%g4", "DB://X/A", "db://x//a", "db://x/./a", "db://x/a//"] {
+            assert_eq!(is(spelling), Truth::Unknown, "{spelling}");
+        }
+        assert_eq!(is("db://x/a/"), Truth::Yes);
+    }
 }

@@ -135,3 +135,62 @@ fn a_lasting_answer_is_about_exactly_what_was_shown() {
 }
 
 const MAX: usize = 1_000;
+
+fn action(tool: &str, arguments: Value) -> AgentAction {
+    AgentAction::new(HookAgent::ClaudeCode, tool, arguments.as_object().unwrap().clone(), Path::new("/work"))
+}
+
+/// `in` compares whole texts, so only the commands that are found in the text can match it.
+#[test]
+fn a_rule_about_one_command_denies_it_inside_of_others() {
+    let denies = json!([{ "when": { "command": { "in": ["rm x"] } }, "level": "deny" }, "allow-always"]);
+    let rules = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Bash": denies } } }))]);
+    for denied in ["rm x", "ls; rm x", "sudo rm x", "sh -c 'ls && rm x'"] {
+        assert_eq!(bash(&rules, denied), Some(Level::Deny), "{denied}");
+        let other_key = json!({ "cmd": denied });
+        assert_eq!(level(&rules, HookAgent::Codex, "Bash", other_key), Some(Level::Deny), "{denied} as `cmd`");
+    }
+    assert_eq!(bash(&rules, "rm y"), Some(Level::AllowAlways));
+}
+
+#[test]
+fn the_denylist_of_the_administrator_comes_before_what_they_allow() {
+    let allows = json!({ "agentTools": { "claude-code": { "Bash": "allow-always" } } });
+    let denies = json!({ "policy": { "denylist": [{ "server": "claude-code", "tool": "Bash" }] } });
+    let both = json!({ "policy": denies["policy"], "agentTools": allows["agentTools"] });
+    assert_eq!(bash(&rules(&[(Scope::Managed, both)]), "ls"), Some(Level::Deny));
+    assert_eq!(bash(&rules(&[(Scope::Managed, allows), (Scope::User, denies)]), "ls"), Some(Level::AllowAlways));
+}
+
+#[test]
+fn an_answer_that_disables_a_command_is_about_this_command() {
+    let mut session = SessionLevels::default();
+    let id = action("Bash", json!({})).id().unwrap();
+    assert_eq!(id.to_string(), "mcp__claude-code__agent:Bash");
+    session.set_disabled([id]);
+    let rules = Rules::new(&Config::default(), &session, &[]);
+    assert_eq!(bash(&rules, "ls"), Some(Level::Disable));
+    assert_eq!(level(&rules, HookAgent::ClaudeCode, "Bash2", json!({})), None);
+    assert_eq!(level(&rules, HookAgent::Codex, "Bash", json!({})), None);
+}
+
+#[test]
+fn a_lasting_answer_has_the_action_in_its_name() {
+    let granted = |tool: &str, arguments: Value| action(tool, arguments).granted().map(|tool| tool.name.to_string());
+    assert_eq!(granted("Bash", json!({ "command": "git push" })).as_deref(), Some("agent:Bash(git push)"));
+    assert_eq!(granted("Bash", json!({ "command": "git push; ls" })), None);
+    assert_eq!(action("Bash", json!({ "command": "x".repeat(300) })).target().map(|target| target.len()), Some(300));
+    assert_eq!(action("Bash", json!({ "command": "x".repeat(301) })).target(), None);
+}
+
+#[test]
+fn a_dialog_of_the_agent_is_recognized() {
+    assert!(action("AskUserQuestion", json!({})).is_dialog() && !action("Bash", json!({})).is_dialog());
+}
+
+#[test]
+fn of_two_keys_for_a_command_the_first_is_the_command() {
+    let both = action("Bash", json!({ "cmd": "b", "command": "a" }));
+    let super::super::ActionKind::Shell { key, text, .. } = &both.kind else { panic!() };
+    assert_eq!((*key, text.as_str(), both.unknown_arguments()), ("command", "a", vec!["cmd"]));
+}

@@ -98,6 +98,7 @@ fn inside_allows_only_texts_that_every_server_reads_as_the_same_path() {
         "FILE:///etc/passwd",
         "File:///etc/passwd",
         "file:src/x",
+        "file://src/x",
         "file://host/etc/passwd",
         "file:/etc/passwd",
         "src%2f..%2f..%2fetc",
@@ -366,4 +367,61 @@ proptest! {
         let any_denied = texts.iter().any(|text| denied(of_project(), inside("secret"), json!({ "path": text })));
         prop_assert_eq!(denied(of_project(), inside("secret"), json!({ "path": texts })), any_denied);
     }
+}
+
+#[test]
+fn a_condition_that_fails_makes_an_unknown_one_irrelevant() {
+    let (no, unknown) = (Condition::In(vec![json!("a")]), Condition::In(vec![json!("B")]));
+    let arguments = json!({ "x": "b", "y": "b" });
+    for when in [[("x", no.clone()), ("y", unknown.clone())], [("x", unknown), ("y", no)]] {
+        assert_eq!(level(of_user(), Level::Deny, Level::AllowAlways, &when, &arguments), Level::AllowAlways);
+    }
+}
+
+#[test]
+fn a_list_and_a_large_number_are_compared_as_they_are() {
+    let list = Condition::In(vec![json!(["a", "b"])]);
+    assert!(allowed(of_user(), list.clone(), json!(["a", "b"])) && !allowed(of_user(), list, json!(["a"])));
+    let number = Condition::In(vec![json!(9_007_199_254_740_993_u64)]);
+    assert!(!allowed(of_user(), number.clone(), json!(9_007_199_254_740_992_u64)));
+    assert!(!denied(of_user(), number, json!({ "path": 9_007_199_254_740_992_u64 })));
+    let both = Condition::In(vec![json!("A"), json!("a")]);
+    assert!(allowed(of_user(), both, json!("a")));
+}
+
+#[test]
+fn a_glob_for_texts_is_vague_about_dots_and_certain_about_the_rest() {
+    let glob = || Condition::Glob("ab*".to_owned());
+    assert!(denied(of_user(), glob(), json!({ "path": "x/../ab" })));
+    assert!(!denied(of_user(), glob(), json!({ "path": "x/ab" })));
+    assert!(allowed(of_user(), glob(), json!("abc")));
+}
+
+#[test]
+fn only_absolute_arguments_of_the_server_are_folders_that_it_may_use() {
+    let with = |argument: &str| {
+        let mut definition = of_project();
+        let Launch::Stdio(stdio) = &mut definition.spec.launch else { panic!() };
+        stdio.args = vec![argument.to_owned()];
+        allowed(definition, inside("src"), json!("src/a"))
+    };
+    assert!(with("other") && with("--verbose") && !with("${workspaceFolder}/other"));
+}
+
+#[test]
+fn without_a_workspace_only_an_absolute_path_can_be_inside() {
+    let inside = |path: &str| {
+        let condition = Condition::Inside(folder().join("src").to_str().unwrap().to_owned());
+        let when = [("path", condition)];
+        let (user, arguments) = (of_user(), json!({ "path": path }));
+        level_in(&[], user, Level::AllowAlways, Level::RequireApproval, &when, &arguments).widens()
+    };
+    assert!(inside(folder().join("src/a").to_str().unwrap()));
+    assert!(!inside(folder().join("secret/a").to_str().unwrap()) && !inside("src/a"));
+}
+
+#[test]
+fn a_relative_folder_of_a_rule_starts_at_the_workspace() {
+    assert!(allowed(of_project(), Condition::Inside("src".to_owned()), json!("src/a")));
+    assert!(!allowed(of_project(), Condition::Inside("src".to_owned()), json!("secret/a")));
 }
