@@ -1,4 +1,5 @@
 mod attacks;
+mod details;
 
 use std::fs;
 

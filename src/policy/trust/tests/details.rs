@@ -1,0 +1,87 @@
+//! Details of trust that the other tests do not distinguish.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+#[test]
+fn a_decision_is_about_the_folder_of_the_file_if_no_folder_is_known() {
+    let (_keep, folder) = project();
+    let own = Definition { folder: None, ..definition(&folder) };
+    assert_eq!(TrustKey::of(&own).unwrap().project, folder);
+    let user = Definition { scope: Scope::User, ..own };
+    assert_eq!(TrustKey::of(&user), None);
+}
+
+#[test]
+fn a_question_about_a_folder_is_not_one_about_a_server() {
+    let (_keep, folder) = project();
+    let key = TrustKey::of_folder(&folder).unwrap();
+    assert_eq!((&*key.project, key.server.as_str()), (&*folder, "-"));
+    let environment = Environment::of_this_process();
+    let of_folder = Arc::new(Fingerprint::of_folder(&folder));
+    let of_server = Arc::new(fingerprint(&definition(&folder), &Config::default()));
+    let ask = |key: &TrustKey, fingerprint: &Arc<Fingerprint>| {
+        Question::about_folder(key.clone(), fingerprint.clone(), &definition(&folder), &environment)
+    };
+    let question = ask(&key, &of_folder);
+    assert!(question.is_about_folder() && !question.same_launch && question.difference.is_none());
+    assert!(!ask(&TrustKey::of(&definition(&folder)).unwrap(), &of_folder).is_about_folder());
+    assert!(!ask(&key, &of_server).is_about_folder());
+}
+
+#[test]
+fn the_tag_of_a_masked_value_is_not_shown_and_all_else_is() {
+    assert_eq!(shown(&format!("a{MASK}#12afb")), format!("a{MASK}b"));
+    for other in ["#12zzb", "#zzzz", "12afb", "#12a"] {
+        assert_eq!(shown(&format!("a{MASK}{other}")), format!("a{MASK}{other}"));
+    }
+}
+
+/// Folders `one` and `two` with a program `tool` each.
+#[cfg(unix)]
+fn programs() -> (tempfile::TempDir, [String; 2]) {
+    use std::os::unix::fs::PermissionsExt;
+    let (keep, folder) = project();
+    let folders = ["one", "two"].map(|name| {
+        let program = folder.join(name).join("tool");
+        fs::create_dir(folder.join(name)).unwrap();
+        fs::write(&program, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        folder.join(name).to_str().unwrap().to_owned()
+    });
+    (keep, folders)
+}
+
+#[cfg(unix)]
+fn with_path(command: &str, path: Option<&str>) -> Stdio {
+    let env = path.map(|path| ("PATH".to_owned(), Some(path.to_owned())));
+    Stdio { command: command.to_owned(), env: env.into_iter().collect(), ..Stdio::default() }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_bare_command_is_that_of_the_user_only_if_both_paths_find_it() {
+    let (_keep, [one, two]) = programs();
+    let environment = Environment::from(BTreeMap::from([("PATH".to_owned(), one.clone())]));
+    let values = Values::in_folder(None, &environment);
+    let is_users = |path: Option<&str>| is_on_user_path(&with_path("tool", path), &values);
+    assert!(is_users(None) && is_users(Some(&one)));
+    assert!(!is_users(Some(&two)) && !is_users(Some(&format!("{two}:{one}"))));
+    assert!(!is_users(Some(&format!("{one}:relative"))), "a relative entry depends on the working directory");
+    assert!(!is_users(Some("${input:path}")), "it is not known yet");
+    let removed =
+        Stdio { env: BTreeMap::from([("PATH".to_owned(), None)]).into_iter().collect(), ..with_path("tool", None) };
+    assert!(!is_on_user_path(&removed, &values));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_command_with_a_folder_is_found_without_the_path() {
+    let (_keep, [one, _]) = programs();
+    let environment = Environment::from(BTreeMap::new());
+    let values = Values::in_folder(None, &environment);
+    let found = |command: &str| program(&with_path(command, Some("${input:path}")), &values);
+    assert_eq!(found(&format!("{one}/tool")), Some(PathBuf::from(format!("{one}/tool"))));
+    assert_eq!(found("tool"), None);
+}
