@@ -1,5 +1,6 @@
 mod attacks;
 mod details;
+mod workspaces;
 
 use std::fs;
 
