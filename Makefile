@@ -7,7 +7,7 @@ BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 # Agents may not decide for the user; without this, tests that an agent runs would be refused.
 export MCP_SIDECAR_TEST_ROOT := $(shell echo $$PPID)
 
-.PHONY: agents book dist faults fuzz generate help journeys run nvim soak vscode conformance packages release test test-rust test-fronts test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+.PHONY: agents book coverage dist faults fuzz generate help journeys mutants run nvim soak vscode conformance packages release test test-rust test-fronts test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -96,6 +96,12 @@ soak: ## ten servers, three editors and five agents at random for MINUTES (60) w
 
 fuzz: ## run each fuzz target for SECONDS (60) or those of TARGETS; needs nightly Rust and cargo-fuzz
 	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
+
+coverage: servers ## print which lines the tests run, by module; needs cargo-llvm-cov. TESTS="--lib" chooses some
+	@scripts/coverage $(TESTS)
+
+mutants: ## change src/policy, or src/engine/gate with PIECE=gate, in small ways, and print each change that no test notices
+	@scripts/mutants $(or $(PIECE),policy) $(WORDS)
 
 conformance: servers ## run the official conformance suite and third-party clients, and compare our results with the SDKs' clients
 	cargo test --test foreign -- --include-ignored

@@ -85,3 +85,80 @@ fn a_command_with_a_folder_is_found_without_the_path() {
     assert_eq!(found(&format!("{one}/tool")), Some(PathBuf::from(format!("{one}/tool"))));
     assert_eq!(found("tool"), None);
 }
+
+#[test]
+fn what_is_watched_and_where_a_proxy_leads_ask_again() {
+    let watch = |pattern: &str| Some(Dev { watch: vec![pattern.to_owned()] });
+    assert_eq!(change(|d, _, _| d.spec.dev = watch("src/*")), "+ dev.watch: src/*");
+    let proxy = |id: &str, url: &str| Launch::ClaudeAiProxy {
+        id: id.to_owned(),
+        remote: Remote { url: url.to_owned(), ..Remote::default() },
+    };
+    let digest = |launch: Launch| {
+        let (_keep, folder) = project();
+        let mut own = definition(&folder);
+        own.spec.launch = launch;
+        fingerprint(&Definition { scope: Scope::User, folder: None, ..own }, &Config::default()).digest
+    };
+    let known = digest(proxy("a", "https://x.test/"));
+    assert_eq!(known, digest(proxy("a", "https://x.test/")));
+    assert_ne!(known, digest(proxy("b", "https://x.test/")));
+    assert_ne!(known, digest(proxy("a", "https://y.test/")));
+}
+
+/// A literal may be a secret, so only references are shown and stored.
+#[test]
+fn only_references_are_shown_of_a_value() {
+    let shown = |value: &str| {
+        let (_keep, folder) = project();
+        let mut definition = definition(&folder);
+        stdio(&mut definition).env = [("KEY".to_owned(), Some(value.to_owned()))].into_iter().collect();
+        fingerprint(&definition, &Config::default()).lines["env.KEY"].clone()
+    };
+    for reference in ["${TOKEN}", "Bearer ${TOKEN}", "${A}${B}", "token ${A}"] {
+        assert_eq!(shown(reference), reference);
+    }
+    for literal in
+        ["plain", "${TOKEN:-hunter2}", "hunter2${TOKEN}", "${TOKEN}hunter2", "${TOKEN", "Bearer", "", "${A} hunter2"]
+    {
+        assert!(shown(literal).starts_with(MASK), "{literal}: {}", shown(literal));
+    }
+}
+
+#[test]
+fn the_shown_digest_covers_exceptions() {
+    let (_keep, folder) = project();
+    let (definition, mut config) = (definition(&folder), policy(&folder));
+    let with = fingerprint(&definition, &config);
+    config.policies[0].destructive = None;
+    let without = fingerprint(&definition, &config);
+    assert_eq!((&with.digest, without.shown_digest()), (&without.digest, without.digest.clone()));
+    assert_ne!(with.shown_digest(), without.shown_digest());
+    assert_eq!(with.program(), which::which("sh").ok().as_deref());
+    let missing = Fingerprint { lines: [("program".to_owned(), "(not found)".to_owned())].into(), ..with };
+    assert_eq!(missing.program(), None);
+}
+
+#[test]
+fn an_action_of_the_same_file_for_this_server_asks_again() {
+    let action = |config: &mut Config, folder: &Path, tool: &str, scope: Scope, file: &str| {
+        config.actions.push(spec::Action {
+            title: "Tidy".to_owned(),
+            tool: tool.to_owned(),
+            arguments: json!({ "b": 1, "a": 2 }),
+            filetypes: Vec::new(),
+            result: Default::default(),
+            scope,
+            file: Some(folder.join(file).into()),
+            line: 0,
+        });
+    };
+    let changed = |tool: &'static str, scope: Scope, file: &'static str| {
+        change(|_, config, folder| action(config, folder, tool, scope, file))
+    };
+    let own = changed("mcp__fs__tidy", Scope::Project, "mcp.json");
+    assert_eq!(own, r#"levels only: + actions.0: `Tidy` runs `tidy` with {"a":2,"b":1}"#);
+    assert_eq!(changed("mcp__git__tidy", Scope::Project, "mcp.json"), "still trusted");
+    assert_eq!(changed("mcp__fs__tidy", Scope::Local, "mcp.json"), "still trusted");
+    assert_eq!(changed("mcp__fs__tidy", Scope::Project, "other.json"), "still trusted");
+}
