@@ -305,7 +305,8 @@ fn parse(text: &str) -> Result<Option<Tree>, EditError> {
     let tree = tree::parse(text, DEPTH);
     match tree.problems.first() {
         None => Ok(Some(tree)),
-        Some(_) if tree.root.is_none() => Ok(None),
+        // Behind a comment without an end, everything that is added would be part of it.
+        Some(problem) if tree.root.is_none() && problem.span.is_empty() => Ok(None),
         Some(problem) => Err(EditError::Broken(problem.message.clone())),
     }
 }

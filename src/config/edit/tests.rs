@@ -361,3 +361,12 @@ fn a_timeout_replaces_its_other_spelling() {
     let longest = set_timeout(text, "slow", Duration::from_secs(1_200)).unwrap();
     assert!(longest.contains(r#""timeout": 1200000"#), "{longest}");
 }
+
+#[test]
+fn nothing_is_added_behind_a_comment_without_an_end() {
+    for text in ["/* to do", "// a\n/*\n", "/*\"servers\"?: ["] {
+        let added = set_server(text, Path::new("/w/mcp.json"), "a", json!({ "command": "true" }));
+        assert!(matches!(added, Err(EditError::Broken(_))), "{added:?}");
+    }
+    assert!(set_server("// a\n/* b */\n", Path::new("/w/mcp.json"), "a", json!({ "command": "true" })).is_ok());
+}
