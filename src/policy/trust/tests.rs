@@ -1,5 +1,6 @@
 mod attacks;
 mod details;
+mod own_launches;
 mod workspaces;
 
 use std::fs;
