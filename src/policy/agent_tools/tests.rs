@@ -203,3 +203,10 @@ fn a_project_denies_a_command_inside_of_others_without_a_rule_of_the_user() {
     assert_eq!(bash(&rules, "ls; rm x"), Some(Level::Deny));
     assert_eq!(bash(&rules, "ls"), None);
 }
+
+#[test]
+fn a_glob_is_about_every_tool_that_it_matches() {
+    let rules = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Ba*": "deny" } } }))]);
+    assert_eq!(bash(&rules, "ls"), Some(Level::Deny));
+    assert_eq!(level(&rules, HookAgent::ClaudeCode, "Read", json!({})), None);
+}
