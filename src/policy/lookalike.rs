@@ -77,4 +77,14 @@ mod tests {
         assert_eq!(found("write_file"), None);
         assert_eq!(found("evil__own"), None, "its own name is not an imitation");
     }
+
+    #[test]
+    fn characters_that_look_alike_are_one() {
+        for (name, other) in
+            [("il1", "lll"), ("o0O", "ooo"), ("s5", "ss"), ("z2", "zz"), ("b8", "bb"), ("a-b_c", "abc")]
+        {
+            assert_eq!(appearance(name), appearance(other), "{name}");
+        }
+        assert_ne!(appearance("git"), appearance("get"));
+    }
 }

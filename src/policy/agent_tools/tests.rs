@@ -202,3 +202,19 @@ fn of_two_keys_for_a_command_the_first_is_the_command() {
     let super::super::ActionKind::Shell { key, text, .. } = &both.kind else { panic!() };
     assert_eq!((*key, text.as_str(), both.unknown_arguments()), ("command", "a", vec!["cmd"]));
 }
+
+/// The text as a whole is allowed by the project, which counts for nothing. One command in it is denied, which counts.
+#[test]
+fn a_project_denies_a_command_inside_of_others_without_a_rule_of_the_user() {
+    let denies = json!([{ "when": { "command": { "in": ["rm x"] } }, "level": "deny" }, "allow-always"]);
+    let rules = rules(&[(Scope::Project, json!({ "agentTools": { "*": { "Bash": denies } } }))]);
+    assert_eq!(bash(&rules, "ls; rm x"), Some(Level::Deny));
+    assert_eq!(bash(&rules, "ls"), None);
+}
+
+#[test]
+fn a_glob_is_about_every_tool_that_it_matches() {
+    let rules = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Ba*": "deny" } } }))]);
+    assert_eq!(bash(&rules, "ls"), Some(Level::Deny));
+    assert_eq!(level(&rules, HookAgent::ClaudeCode, "Read", json!({})), None);
+}

@@ -418,6 +418,10 @@ fn without_a_workspace_only_an_absolute_path_can_be_inside() {
     };
     assert!(inside(folder().join("src/a").to_str().unwrap()));
     assert!(!inside(folder().join("secret/a").to_str().unwrap()) && !inside("src/a"));
+    // It is unknown where a relative path starts, so a rule that denies a folder is about it, too.
+    let when = [("path", Condition::Inside(folder().join("secret").to_str().unwrap().to_owned()))];
+    let (user, arguments) = (of_user(), json!({ "path": "a" }));
+    assert_eq!(level_in(&[], user, Level::Deny, Level::AllowAlways, &when, &arguments), Level::Deny);
 }
 
 #[test]
