@@ -1,7 +1,9 @@
 //! `approvals`, `approve` and `deny`: questions of a running engine, answered from a shell.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -85,21 +87,29 @@ impl WaitingCall {
 /// `approvals --watch`, line by line.
 struct Watch {
     process: Child,
-    lines: BufReader<ChildStdout>,
+    lines: mpsc::Receiver<String>,
 }
+
+/// How long a line may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Watch {
     fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         let arguments: Vec<&str> = ["approvals", "--watch"].iter().chain(arguments).copied().collect();
         let mut process = sandbox.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap());
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while output.read_line(&mut line).is_ok_and(|length| length > 0) {
+                sender.send(std::mem::take(&mut line)).ok();
+            }
+        });
         Self { process, lines }
     }
 
     fn next(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
-        line
+        self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
     /// Ends it with Ctrl-C and returns its exit code.

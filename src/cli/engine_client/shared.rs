@@ -42,9 +42,19 @@ pub async fn join(
     let is_interactive = terminal::is_interactive();
     let abilities = json!({ "version": version, "approvals": true, "elicitation": is_interactive, "shell": true });
     client.initialize(Some(folder), abilities).await.ok()?;
-    let ApprovalList { approvals, groups } = client.call(Approvals::default()).await.ok()?;
-    questions.send_replace(Arc::new(ApprovalsChanged { approvals, groups, closed: Vec::new() }));
+    let list = client.call(Approvals::default()).await.ok()?;
+    questions.send_if_modified(|known| take_first(known, list));
     Some(client)
+}
+
+/// Takes the list that was asked for, unless a notification has overtaken it, which is newer then. Returns whether it did.
+fn take_first(known: &mut Questions, list: ApprovalList) -> bool {
+    let is_first = **known == ApprovalsChanged::default();
+    if is_first {
+        let ApprovalList { approvals, groups } = list;
+        *known = Arc::new(ApprovalsChanged { approvals, groups, closed: Vec::new() });
+    }
+    is_first
 }
 
 async fn follow(mut events: Events, changes: watch::Sender<u64>, questions: watch::Sender<Questions>) {
@@ -66,5 +76,21 @@ async fn follow(mut events: Events, changes: watch::Sender<u64>, questions: watc
             },
             Event::Invalid(reason) => tracing::warn!(reason, "ignored a message of the engine"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_that_was_asked_for_does_not_replace_a_newer_one() {
+        let one = json!({ "id": "1", "kind": "tool", "title": "All of one file", "ids": ["2", "3"], "answers": [] });
+        let list = |groups: Value| serde_json::from_value(json!({ "approvals": [], "groups": groups })).unwrap();
+        let mut known = Questions::default();
+        assert!(take_first(&mut known, list(json!([one]))));
+        assert_eq!(known.groups.len(), 1);
+        assert!(!take_first(&mut known, list(json!([]))));
+        assert_eq!(known.groups.len(), 1);
     }
 }
