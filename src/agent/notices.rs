@@ -57,7 +57,7 @@ impl Offers {
         Self { snapshots: engine.snapshot(), views: engine.views(), agents: engine.agents().subscribe() }
     }
 
-    /// Whether something has changed that nobody has looked at.
+    /// Whether something has changed since the last look.
     fn have_changed(&self) -> bool {
         let changed = [self.snapshots.has_changed(), self.views.has_changed(), self.agents.has_changed()];
         changed.into_iter().any(|changed| changed.unwrap_or(true))
@@ -76,8 +76,8 @@ impl Offers {
 /// How many subscriptions can begin at the same time without missing a change.
 const MAX_UNUSED: usize = 16;
 
-/// What an agent was offered before it could list anything. Whoever notifies it starts later, and would miss what changed
-/// between a list and that start. The `std` lock is held to put something in or to take it out.
+/// What an agent was offered before it could list anything. The task that notifies it starts later, and would miss what
+/// changed between a list and that start. The `std` lock is held to put something in or to take it out.
 #[derive(Default)]
 pub struct FirstOffers(Mutex<Unused>);
 

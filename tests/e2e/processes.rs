@@ -61,7 +61,7 @@ fn no_process_outlives_a_killed_engine() {
     assert!(family.iter().all(|pid| alive(*pid)));
     engine.kill().unwrap();
     engine.wait().unwrap();
-    assert!(gone_within(&family, Duration::from_secs(30)), "somebody is left");
+    assert!(gone_within(&family, Duration::from_secs(30)), "a process is left");
     assert!(gone_within(&[guardian], Duration::from_secs(30)), "the guardian stays");
 }
 
@@ -81,7 +81,7 @@ fn a_guardian_that_is_killed_is_replaced() {
     }
     engine.kill().unwrap();
     engine.wait().unwrap();
-    assert!(gone_within(&family, Duration::from_secs(30)), "somebody is left");
+    assert!(gone_within(&family, Duration::from_secs(30)), "a process is left");
 }
 
 #[test]
@@ -132,7 +132,7 @@ async fn a_stopped_server_ends_its_descendants() {
     let state = stage.server.stop().await.unwrap();
     assert_eq!(state.status, Status::Stopped);
     assert_eq!(state.pid, None);
-    assert!(family.iter().all(|pid| !alive(*pid)), "somebody is left");
+    assert!(family.iter().all(|pid| !alive(*pid)), "a process is left");
 }
 
 #[tokio::test]
