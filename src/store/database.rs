@@ -159,14 +159,21 @@ fn connect(files: &Files, wait: Duration) -> Result<Connection, Failure> {
             return Err(Failure::Unusable(format!("it is damaged: {found}")));
         }
     }
+    if tables == 0 {
+        // Until a new file is complete, it holds nothing that could be lost: it is written to the disk once, below.
+        connection.pragma_update(None, "synchronous", "OFF")?;
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", 8 << 20)?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cell_size_check", "ON")?;
     if done < MIGRATIONS.len() {
         migrate(&mut connection, done)?;
     }
+    if tables == 0 {
+        files.flush().map_err(|error| Failure::Unavailable(error.to_string()))?;
+    }
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
 }
 

@@ -52,6 +52,13 @@ impl Files {
         keep_private(&private(OpenOptions::new().write(true).create(true)).open(&self.database)?)
     }
 
+    /// Writes a new database to the disk.
+    pub fn flush(&self) -> io::Result<()> {
+        [&self.wal, &self.database]
+            .into_iter()
+            .try_for_each(|file| OpenOptions::new().write(true).open(file)?.sync_data())
+    }
+
     pub fn version(&self) -> u64 {
         fs::metadata(&self.version).map(|found| found.len()).unwrap_or(0)
     }

@@ -51,6 +51,9 @@ pub fn orphans() -> Vec<super::proc_table::ProcEntry> {
 /// Adopted orphans that are alive: daemons of a server. If one has cleared its environment, its server is unknown.
 #[cfg(target_os = "linux")]
 pub fn orphans() -> Vec<super::proc_table::ProcEntry> {
+    if !super::proc_table::has_children() {
+        return Vec::new();
+    }
     let Some(me) = super::proc_table::process(std::process::id()) else { return Vec::new() };
     let Ok(waited_for) = WAITED_FOR.lock() else { return Vec::new() };
     let mut processes = super::proc_table::processes();
