@@ -285,33 +285,44 @@ impl Store {
     pub async fn finish_call(&self, started: StartedRecord, call: FinishedCall) {
         match started.0 {
             Some(row) => {
-                let written = self.run(move |owner| owner.finish(row, &call)).await.and_then(|done| done);
+                let written = Box::pin(self.run(move |owner| owner.finish(row, &call))).await.and_then(|done| done);
                 if let Err(why) = written {
                     tracing::error!(%why, "the outcome of a call could not be written to the audit log");
                     self.shared.count_lost(1);
                 }
             }
             None => {
-                self.push(call).await;
+                // There is nearly always room. The future of each call would have space for the rest.
+                if let Some(call) = self.push(call) {
+                    Box::pin(self.push_later(call)).await;
+                }
                 if self.is_strict() {
                     // A denied call has no row yet. Whatever runs is preceded by the batch.
-                    self.run(|_| ()).await.ok();
+                    Box::pin(self.flush()).await;
                 }
             }
         }
     }
 
-    /// Adds a record to the next batch, or waits until there is room.
-    async fn push(&self, call: FinishedCall) {
+    /// Adds a record to the next batch. Returns it if there is no room.
+    fn push(&self, call: FinishedCall) -> Option<FinishedCall> {
         let mut call = Some(call);
+        if self.shared.push(&mut call) {
+            self.jobs.try_send(Job::Records).ok();
+        }
+        call
+    }
+
+    /// The same as soon as there is room.
+    async fn push_later(&self, mut call: FinishedCall) {
         let waited = tokio::time::timeout(PUSH_TIMEOUT, async {
             loop {
                 let room = self.shared.room.notified();
-                match self.shared.push(&mut call) {
-                    PushResult::First => return self.jobs.try_send(Job::Records).unwrap_or_default(),
-                    PushResult::Queued => return,
-                    PushResult::Full => room.await,
+                match self.push(call) {
+                    Some(rejected) => call = rejected,
+                    None => return,
                 }
+                room.await;
             }
         });
         if waited.await.is_err() {
@@ -409,13 +420,6 @@ fn read_error(why: String) -> Error {
     Error::Io(format!("cannot read the state database: {why}"))
 }
 
-enum PushResult {
-    /// The owner must be woken.
-    First,
-    Queued,
-    Full,
-}
-
 impl Shared {
     fn options(&self) -> Arc<Options> {
         self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -441,14 +445,14 @@ impl Shared {
         }
     }
 
-    fn push(&self, call: &mut Option<FinishedCall>) -> PushResult {
-        let Ok(mut records) = self.records.lock() else { return PushResult::Full };
+    /// Takes the record if there is room. Returns whether the owner must be woken.
+    fn push(&self, call: &mut Option<FinishedCall>) -> bool {
+        let Ok(mut records) = self.records.lock() else { return false };
         if records.len() >= MAX_QUEUED_RECORDS {
-            return PushResult::Full;
+            return false;
         }
-        let first = records.is_empty();
         records.extend(call.take());
-        if first { PushResult::First } else { PushResult::Queued }
+        records.len() == 1
     }
 
     fn take_records(&self) -> Vec<FinishedCall> {

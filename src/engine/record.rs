@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
@@ -159,11 +158,6 @@ impl Recording {
         self.arguments = arguments;
     }
 
-    fn finished_call(&self, result: Option<Arc<RawValue>>) -> FinishedCall {
-        let (arguments, requested) = (self.arguments.clone(), self.requested.clone());
-        FinishedCall { record: self.row.clone(), arguments, requested, result }
-    }
-
     /// In strict mode, writes the row before the call is sent. If that fails, the call is not sent.
     pub async fn before_sending(&mut self) -> Result<()> {
         let store = &self.engine.0.store;
@@ -171,7 +165,9 @@ impl Recording {
             return Ok(());
         }
         if self.starting.is_none() {
-            let (store, call) = (store.clone(), self.finished_call(None));
+            let (arguments, requested) = (self.arguments.clone(), self.requested.clone());
+            let call = FinishedCall { record: self.row.clone(), arguments, requested, result: None };
+            let store = store.clone();
             self.starting = Some(tokio::spawn(async move { store.begin_call(call).await }));
         }
         self.started().await
@@ -234,8 +230,9 @@ impl Recording {
         self.engine.0.shared.telemetry.record(&self.row, &self.span, error);
         self.engine.report_finished(&self.row);
         let result = outcome.ok().flatten().map(|result| result.raw.clone());
-        let call = self.finished_call(result);
-        self.engine.0.store.finish_call(self.started.unwrap_or_default(), call).await;
+        let Self { engine, row: record, arguments, requested, started, .. } = self;
+        let call = FinishedCall { record, arguments, requested, result };
+        engine.0.store.finish_call(started.unwrap_or_default(), call).await;
     }
 }
 

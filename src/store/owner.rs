@@ -14,8 +14,7 @@ use super::database::{self, is_broken, reason};
 use super::decisions::{Change, Decisions};
 use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
 
-/// Records that arrive within this time after a write are batched; the first one after a pause is written at once. A
-/// killed process loses no more than this.
+/// Records that arrive within this time are written together. A killed process loses no more than this.
 const BATCH_WINDOW: Duration = Duration::from_millis(25);
 /// After a failure, the first retry comes after this time. The time doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -44,8 +43,6 @@ pub struct Owner {
     /// Whether another program has replaced it, which is logged once.
     is_rewritten: bool,
     retry: Duration,
-    /// When a batch was last written.
-    written: Instant,
     /// Whether the write-ahead log must exist, because we have written to it.
     wrote: bool,
     /// When to delete old records next.
@@ -63,7 +60,6 @@ impl Owner {
             head: None,
             is_rewritten: false,
             retry: FIRST_RETRY,
-            written: Instant::now(),
             wrote: false,
             next_sweep: Instant::now(),
         }
@@ -91,8 +87,7 @@ impl Owner {
                 };
                 match job {
                     Some(Job::Records) => {
-                        let at = due.unwrap_or(self.written + BATCH_WINDOW);
-                        due = if at <= Instant::now() { self.write_batch() } else { Some(at) };
+                        due.get_or_insert_with(|| Instant::now() + BATCH_WINDOW);
                     }
                     Some(Job::Run(work)) => {
                         // A query sees all records before it.
@@ -209,7 +204,6 @@ impl Owner {
         self.save_all().ok();
         let records = std::mem::take(&mut self.unwritten);
         if !records.is_empty() {
-            self.written = Instant::now();
             let options = self.shared.options();
             let written = self.write_records(|transaction| {
                 super::calls::insert(transaction, &options, &records, true).map(|(_, head)| ((), head))
