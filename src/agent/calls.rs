@@ -97,9 +97,6 @@ impl RunningCall {
 
     /// Forwards log messages that the server sent right before its response: they take another path and may arrive later.
     async fn forward_last_logs(&mut self, context: &RequestContext<RoleServer>) {
-        if self.logs.is_none() {
-            return;
-        }
         let deadline = Instant::now() + LOG_GRACE;
         while let Ok(notice) = tokio::time::timeout_at(deadline, Self::notice(&mut self.logs)).await {
             Self::log(&self.server, &self.caller, context, notice).await;
@@ -170,6 +167,7 @@ impl SuspendedCalls {
 }
 
 impl Handler {
+    /// Makes a call. What few calls need is boxed, because the future of each call has room for everything else.
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,
@@ -180,7 +178,8 @@ impl Handler {
             Err(full) => {
                 let requester = self.agent_view(&context).requester;
                 let arguments = request.arguments.unwrap_or_default();
-                self.endpoint().record_rejected(requester, &request.name, arguments, "limits.agent-calls", &full).await;
+                let by = "limits.agent-calls";
+                Box::pin(self.endpoint().record_rejected(requester, &request.name, arguments, by, &full)).await;
                 return Err(full);
             }
         };
@@ -189,7 +188,8 @@ impl Handler {
             Err(over) => {
                 let requester = self.agent_view(&context).requester;
                 let error = over_budget(&over);
-                self.endpoint().record_rejected(requester, &request.name, Map::new(), over.setting, &error).await;
+                let by = over.setting;
+                Box::pin(self.endpoint().record_rejected(requester, &request.name, Map::new(), by, &error)).await;
                 return Err(error);
             }
         };
@@ -203,8 +203,8 @@ impl Handler {
             long_results::READ if agent.view.result_limit.is_some() => {
                 Ok(long_results::page_result(self.next_page(&agent, &arguments)).into())
             }
-            search::FIND if agent.search => Ok(self.find(&agent, &arguments).await.into()),
-            search::CALL if agent.search => match self.parse_call(&agent, arguments).await {
+            search::FIND if agent.search => Ok(Box::pin(self.find(&agent, &arguments)).await.into()),
+            search::CALL if agent.search => match Box::pin(self.parse_call(&agent, arguments)).await {
                 Ok((tool, arguments)) => self.follow(self.start(tool, arguments, &agent, &context), context).await,
                 Err(text) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
             },
@@ -214,9 +214,8 @@ impl Handler {
                     Err(names) => {
                         let text = search::unknown(name, names.tool_names.keys(), "tools/list");
                         let unknown = ErrorData::invalid_params(text, None);
-                        self.endpoint()
-                            .record_rejected(agent.requester, name, arguments, "unknown tool", &unknown)
-                            .await;
+                        let (by, requester) = ("unknown tool", agent.requester);
+                        Box::pin(self.endpoint().record_rejected(requester, name, arguments, by, &unknown)).await;
                         return Err(unknown);
                     }
                 };
@@ -234,7 +233,7 @@ impl Handler {
             return Ok(tool.clone());
         }
         // An agent that remembers the name may call before the server has started.
-        let catalog = self.session.settled_catalog(agent).await;
+        let catalog = Box::pin(self.session.settled_catalog(agent)).await;
         catalog.tool_names.get(name).cloned().ok_or(catalog)
     }
 
@@ -362,14 +361,16 @@ impl Handler {
                 biased;
                 Some(progress) = running.progress.recv() => {
                     let progress = running.in_order(progress);
-                    send_progress(&context, token.clone(), progress).await;
+                    Box::pin(send_progress(&context, token.clone(), progress)).await;
                 }
                 outcome = &mut running.work => {
-                    running.forward_last_logs(&context).await;
+                    if running.logs.is_some() {
+                        Box::pin(running.forward_last_logs(&context)).await;
+                    }
                     return self.finish(outcome, &context).map(Into::into);
                 }
                 notice = RunningCall::notice(&mut running.logs) => {
-                    RunningCall::log(&running.server, &running.caller, &context, notice).await;
+                    Box::pin(RunningCall::log(&running.server, &running.caller, &context, notice)).await;
                 }
                 Some(question) = running.questions.recv() => {
                     // Dropping an invalid question answers it with no.

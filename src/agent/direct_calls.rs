@@ -4,8 +4,10 @@
 use std::sync::{Arc, OnceLock};
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::service::{Peer, RequestContext, Service};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, JsonRpcRequest, ServerJsonRpcMessage,
+};
+use rmcp::service::{Peer, RequestContext};
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
@@ -35,24 +37,29 @@ impl DirectCalls {
         pending: &PendingResponses,
     ) -> Option<ClientJsonRpcMessage> {
         let Some(Session { handler, peer }) = self.0.get() else { return Some(message) };
-        let mut request = match message {
-            JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::CallToolRequest(_)) => request,
+        let (id, mut request) = match message {
+            JsonRpcMessage::Request(JsonRpcRequest { id, request, .. })
+                if matches!(request, ClientRequest::CallToolRequest(_)) =>
+            {
+                (id, request)
+            }
             message => return Some(message),
         };
-        let mut context = RequestContext::new(request.id.clone(), peer.clone());
-        context.meta = std::mem::take(request.request.get_meta_mut());
-        context.extensions = std::mem::take(request.request.extensions_mut());
+        let mut context = RequestContext::new(id.clone(), peer.clone());
+        context.meta = std::mem::take(request.get_meta_mut());
+        context.extensions = std::mem::take(request.extensions_mut());
+        let ClientRequest::CallToolRequest(call) = request else { return None };
         let cancel = CancellationToken::new();
         context.ct = cancel.clone();
-        pending.set_cancel(&request.id, cancel);
+        pending.set_cancel(&id, cancel);
         let (handler, outbox, pending) = (handler.clone(), outbox.clone(), pending.clone());
         tokio::spawn(async move {
-            let result = handler.handle_request(request.request, context).await;
+            let result = handler.call(call.params, context).await;
             // It was cancelled if it is no longer open. Then there is no response.
-            let Some(closed) = pending.take(&request.id) else { return };
+            let Some(closed) = pending.take(&id) else { return };
             let message = match result {
-                Ok(result) => ServerJsonRpcMessage::response(result, request.id),
-                Err(error) => ServerJsonRpcMessage::error(error, Some(request.id)),
+                Ok(result) => ServerJsonRpcMessage::response(result.into(), id),
+                Err(error) => ServerJsonRpcMessage::error(error, Some(id)),
             };
             outbox.respond(&message, Some(closed)).ok();
         });

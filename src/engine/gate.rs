@@ -207,7 +207,7 @@ impl CallTask {
             match permit(self.call.clone(), &ruling, consent) {
                 Ok(permitted) => {
                     if let Some(given) = &decision {
-                        let saved = self.engine.remember(&view, &offered, given.decision).await?;
+                        let saved = Box::pin(self.engine.remember(&view, &offered, given.decision)).await?;
                         std::mem::take(&mut saving).report(saved);
                     }
                     turn.take();
@@ -219,7 +219,7 @@ impl CallTask {
                         // The server restarts. The answer of the user is not lost: it counts for what they saw, or they
                         // are asked again.
                         Err(error) if before.is_some() && !sent.get() => {
-                            self.state_changed(&view).await.map_err(|_| error)?;
+                            Box::pin(self.state_changed(&view)).await.map_err(|_| error)?;
                             continue;
                         }
                         result => return result,
@@ -239,10 +239,10 @@ impl CallTask {
             }
             turn.take();
             self.check_recent_denial(&offered, recording)?;
-            decision = match self.ask(&view, &offered, &grant_match, before.as_ref(), &shown).await {
+            decision = match Box::pin(self.ask(&view, &offered, &grant_match, before.as_ref(), &shown)).await {
                 QuestionOutcome::Answered(mut answered) => {
                     saving = std::mem::take(&mut answered.saving);
-                    Some(self.read_answer(answered, &mut saving, &view, &offered, recording).await?)
+                    Some(Box::pin(self.read_answer(answered, &mut saving, &view, &offered, recording)).await?)
                 }
                 QuestionOutcome::NoAnswer(no_answer) => {
                     recording.refused("deny", &no_answer.to_string());

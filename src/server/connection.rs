@@ -131,12 +131,13 @@ impl Connection {
         lists::one(self, listed).await
     }
 
-    /// Makes a call. Dropping the future cancels it at the server.
+    /// Makes a call. Dropping the future cancels it at the server. What few calls need is boxed, because the future of
+    /// each call has room for everything else, and is moved several times.
     pub async fn call(&self, call: &Permitted, options: CallOptions) -> Result<CallResult> {
         let call = call.call();
         if let Some(request) = Request::of(call) {
             let _running = self.0.questions.call(&call.id);
-            let raw = self.send(request, options.timeout, Some((call, options.sent))).await?;
+            let raw = Box::pin(self.send(request, options.timeout, Some((call, options.sent)))).await?;
             return Ok(CallResult { raw, is_error: false });
         }
         let what = format!("`{}`", call.tool.tool);
@@ -156,7 +157,7 @@ impl Connection {
             };
             let raw = match self.exchange_call(request, &what, &limits, call, &options).await {
                 Ok(raw) => raw,
-                Err(failure) => return Err(self.show_required_pages(failure, &call.id).await),
+                Err(failure) => return Err(Box::pin(self.show_required_pages(failure, &call.id)).await),
             };
             let task = match is_task {
                 true => Task::created(&raw).map(|task| (task, Form::Core)),
@@ -164,13 +165,16 @@ impl Connection {
             };
             let answer = match task {
                 None => Answer::of(raw),
-                Some((task, form)) => Answer::of(self.follow_task(task, form, &what, &call.id, &options).await?),
+                Some((task, form)) => {
+                    Answer::of(Box::pin(self.follow_task(task, form, &what, &call.id, &options)).await?)
+                }
             };
             let answer = match answer {
                 Answer::Task(raw) => {
                     let unclear = || self.protocol(format!("cannot parse the task of {what}"));
                     let task = Task::of(&raw).ok_or_else(unclear)?;
-                    Answer::of(self.follow_task(task, Form::Extension, &what, &call.id, &options).await?)
+                    let end = Box::pin(self.follow_task(task, Form::Extension, &what, &call.id, &options)).await?;
+                    Answer::of(end)
                 }
                 answer => answer,
             };
@@ -179,7 +183,7 @@ impl Connection {
                     return Ok(CallResult { raw: answer::with_content(raw, content), is_error });
                 }
                 Answer::Task(_) => return Err(self.protocol(format!("the task of {what} ended with another task"))),
-                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, Some(&call.id)).await,
+                Answer::NeedsInput(needed) => input = Box::pin(needed.ask(&self.0.questions, Some(&call.id))).await,
                 Answer::Other(kind) => {
                     return Err(self.protocol(format!(
                         "unsupported response to {what}: expected a complete result, found `{kind}`"

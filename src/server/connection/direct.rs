@@ -63,6 +63,6 @@ impl Connection {
             }
         }
         let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());
-        self.exchange_with(request, what, limits, slot, &call.meta).await
+        Box::pin(self.exchange_with(request, what, limits, slot, &call.meta)).await
     }
 }

@@ -119,7 +119,7 @@ impl Connection {
                         let limit = if now < latest { limits.idle } else { limits.total };
                         // Checked before the cancellation is sent, which the server cannot have read yet.
                         let late = self.timeout_error(what, limit, limits);
-                        abandoned.cancel().await;
+                        Box::pin(abandoned.cancel()).await;
                         return Err(RequestFailure::Local(late));
                     }
                     timer.as_mut().reset(deadline);
