@@ -7,12 +7,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
+use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Registry, reload};
+use tracing_subscriber::{Registry, reload};
 
 use crate::paths::make_private_folder;
 use crate::settings;
@@ -22,9 +24,11 @@ const PREFIX: &str = "mcp-sidecar";
 const SUFFIX: &str = "log";
 /// The maximum length of a panic message, which may quote any data.
 const PANIC_CHARS: usize = 400;
+/// How many lines may wait to be written. Their queue is allocated at the start, 32 bytes for each.
+const MAX_WAITING_LINES: usize = 8_192;
 
 /// Changes the level at run time. There is one subscriber per process, and therefore one handle.
-static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 /// Keeps logging active. Dropping it flushes the log, so `main` holds it.
 pub struct Logging {
@@ -68,9 +72,9 @@ pub fn newest_file(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Uses the level for our own crate. Other crates only log warnings: at `debug` they would fill the file.
-fn filter(level: &str) -> EnvFilter {
-    let others = if level == "error" { "error" } else { "warn" };
-    EnvFilter::new(format!("{others},mcp_sidecar={level}"))
+fn filter(level: &str) -> Targets {
+    let own = level.parse().unwrap_or(LevelFilter::INFO);
+    Targets::new().with_default(own.min(LevelFilter::WARN)).with_target("mcp_sidecar", own)
 }
 
 fn open(folder: &Path, days: usize) -> io::Result<(NonBlocking, WorkerGuard)> {
@@ -83,7 +87,7 @@ fn open(folder: &Path, days: usize) -> io::Result<(NonBlocking, WorkerGuard)> {
         .build(folder)
         .map_err(io::Error::other)?;
     let file = PrivateFile { appender, folder: folder.to_owned(), day: None };
-    Ok(tracing_appender::non_blocking(file))
+    Ok(NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES).finish(file))
 }
 
 /// The rolling file. Each new file is made readable by its owner only.
