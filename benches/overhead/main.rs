@@ -13,6 +13,8 @@
 
 #[path = "../frames/mod.rs"]
 mod frames;
+mod http;
+mod peers;
 mod processes;
 mod rmcp_client;
 mod route;
@@ -45,7 +47,7 @@ fn main() -> io::Result<()> {
     };
     let names: Vec<&String> = arguments.iter().filter(is_name).collect();
     let is_wanted = |kind: &Kind| names.is_empty() || names.iter().any(|name| kind.name().contains(name.as_str()));
-    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(is_wanted).collect();
+    let kinds: Vec<Kind> = Kind::all().filter(is_wanted).collect();
     if has("pinned") {
         pin();
     }
@@ -88,7 +90,10 @@ fn heading() -> String {
 fn calls(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
     let times = |count: usize| ((count as f64 * share) as usize).max(3);
     let open = |kind: &Kind| Route::open(*kind, Servers { count: 1, tools: 1_000 }, &place.join(kind.name()));
-    let mut routes = kinds.iter().map(open).collect::<io::Result<Vec<Route>>>()?;
+    let mut routes = Vec::new();
+    for kind in kinds {
+        routes.push(unless_peer(*kind, open(kind))?);
+    }
     let small = Request::Call { tool: "echo", text: "x".repeat(100) };
     let large = Request::Call { tool: "big", text: String::new() };
     let calls = latencies(&mut routes, times(30), 100, &small)?;
@@ -122,7 +127,7 @@ fn starts(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
             for (kind, samples) in kinds.iter().zip(&mut samples) {
                 let place = place.join(format!("start-{}-{}-{round}", servers.count, kind.name()));
                 let started = Instant::now();
-                let mut route = Route::open(*kind, servers, &place)?;
+                let Some(mut route) = unless_peer(*kind, Route::open(*kind, servers, &place))? else { continue };
                 samples[0].push(millis(started.elapsed()));
                 route.request(&Request::List)?;
                 // rmcp runs in this process, which holds more than that.
@@ -151,13 +156,17 @@ fn starts(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
 }
 
 /// The times of each route, in microseconds, over `rounds` rounds of `each` requests.
-fn latencies(routes: &mut [Route], rounds: usize, each: usize, request: &Request) -> io::Result<Vec<Vec<f64>>> {
+fn latencies(routes: &mut [Option<Route>], rounds: usize, each: usize, request: &Request) -> io::Result<Vec<Vec<f64>>> {
     let mut samples = vec![Vec::new(); routes.len()];
     for round in 0..=rounds {
         for (route, samples) in routes.iter_mut().zip(&mut samples) {
             for _ in 0..each {
+                let Some(open) = route else { continue };
                 let started = Instant::now();
-                route.request(request)?;
+                if let Err(error) = open.request(request) {
+                    *route = unless_peer(open.kind(), Err(error))?;
+                    continue;
+                }
                 // The first round only warms up.
                 if round > 0 {
                     samples.push(started.elapsed().as_secs_f64() * 1e6);
@@ -169,13 +178,17 @@ fn latencies(routes: &mut [Route], rounds: usize, each: usize, request: &Request
 }
 
 /// The calls per second of each route if 64 calls are always in flight: the median of some rounds.
-fn rates(routes: &mut [Route], rounds: usize, request: &Request) -> io::Result<Vec<Option<f64>>> {
+fn rates(routes: &mut [Option<Route>], rounds: usize, request: &Request) -> io::Result<Vec<Option<f64>>> {
     const CALLS: usize = 5_000;
     let mut samples = vec![Vec::new(); routes.len()];
     for _ in 0..rounds {
         for (route, samples) in routes.iter_mut().zip(&mut samples) {
+            let Some(open) = route else { continue };
             let started = Instant::now();
-            route.in_flight(CALLS, request)?;
+            if let Err(error) = open.in_flight(CALLS, request) {
+                *route = unless_peer(open.kind(), Err(error))?;
+                continue;
+            }
             samples.push(CALLS as f64 / started.elapsed().as_secs_f64());
         }
     }
@@ -193,8 +206,19 @@ fn percentile(samples: &mut [f64], percent: usize) -> Option<f64> {
     samples.get(samples.len() * percent / 100).copied()
 }
 
-fn processor_time(route: &Route) -> Option<Duration> {
-    route.processes().map(|processes| processes.processor_time())
+/// A program of others may fail: then its column is empty.
+fn unless_peer(kind: Kind, opened: io::Result<Route>) -> io::Result<Option<Route>> {
+    match opened {
+        Err(error) if kind.peer().is_some() => {
+            println!("{} is left out: {error}", kind.name());
+            Ok(None)
+        }
+        opened => opened.map(Some),
+    }
+}
+
+fn processor_time(route: &Option<Route>) -> Option<Duration> {
+    route.as_ref()?.processes().map(|processes| processes.processor_time())
 }
 
 fn millis(time: Duration) -> f64 {

@@ -10,12 +10,17 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::frames;
+use super::http::Http;
+use super::peers::{self, Peer};
 use super::processes::Processes;
 use super::rmcp_client::RmcpClient;
 use super::server::SERVE;
 
 /// How long a route may take to become usable.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a program of others may take to end.
+const PEER_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A request to the server. Each route has its own format.
 #[derive(Clone)]
@@ -33,6 +38,8 @@ pub enum Kind {
     Agent,
     EditorAlone,
     Editor,
+    /// The index in the list of peers.
+    Peer(usize),
 }
 
 /// The servers behind a route.
@@ -44,8 +51,13 @@ pub struct Servers {
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::Direct, Self::Rmcp, Self::AgentAlone, Self::Agent, Self::EditorAlone, Self::Editor];
+    /// All routes whose program is there.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let peers = peers::ALL.iter().enumerate().filter(|(_, peer)| peer.is_installed());
+        [Self::Direct, Self::Rmcp, Self::AgentAlone, Self::Agent, Self::EditorAlone, Self::Editor]
+            .into_iter()
+            .chain(peers.map(|(index, _)| Self::Peer(index)))
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +67,14 @@ impl Kind {
             Self::Agent => "agent",
             Self::EditorAlone => "editor alone",
             Self::Editor => "editor",
+            Self::Peer(_) => self.peer().map_or("peer", |peer| peer.name),
         }
+    }
+
+    /// The program of others that this route goes through.
+    pub fn peer(self) -> Option<&'static Peer> {
+        let Self::Peer(index) = self else { return None };
+        peers::ALL.get(index)
     }
 
     fn is_editor(self) -> bool {
@@ -75,6 +94,13 @@ impl Route {
         match kind {
             Kind::Rmcp => RmcpClient::open(servers).map(Self::Rmcp),
             _ => Pipe::open(kind, servers, place).map(|pipe| Self::Pipe(Box::new(pipe))),
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Pipe(pipe) => pipe.kind,
+            Self::Rmcp(_) => Kind::Rmcp,
         }
     }
 
@@ -132,6 +158,10 @@ pub struct Pipe {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// Instead of the pipes, for a program that listens.
+    http: Option<Http>,
+    /// The tool of a peer whose name ends like this: each peer has its own prefix.
+    names: Vec<String>,
     /// For a bare pipe: the other servers.
     others: Vec<Pipe>,
     kind: Kind,
@@ -149,7 +179,13 @@ impl Drop for Pipe {
 
 impl Pipe {
     fn open(kind: Kind, servers: Servers, place: &Path) -> io::Result<Self> {
+        let mut listens = None;
         let mut command = match kind {
+            Kind::Peer(_) => {
+                let prepared = kind.peer().ok_or(io::ErrorKind::NotFound)?.prepare(servers, place)?;
+                listens = prepared.listens;
+                prepared.command
+            }
             Kind::Direct | Kind::Rmcp => server_command(servers.tools)?,
             Kind::AgentAlone => sidecar(place, &["connect", "--standalone"], servers)?,
             Kind::Agent => sidecar(place, &["connect"], servers)?,
@@ -163,7 +199,9 @@ impl Pipe {
             return Err(io::Error::other("the pipes are missing"));
         };
         let output = BufReader::with_capacity(1 << 16, output);
-        let mut pipe = Self { child, input: Some(input), output, others: Vec::new(), kind, next_id: 0, mark };
+        let http = listens.map(|(address, path)| Http::new(address, path));
+        let (others, names) = Default::default();
+        let mut pipe = Self { child, input: Some(input), output, http, names, others, kind, next_id: 0, mark };
         if kind == Kind::Direct {
             let one = Servers { count: 1, ..servers };
             for _ in 1..servers.count {
@@ -187,7 +225,9 @@ impl Pipe {
         self.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))?;
         self.receive()?;
         let method = if self.kind.is_editor() { "initialized" } else { "notifications/initialized" };
-        self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": {} }))
+        self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": {} }))?;
+        // Over HTTP, a notification has a response, too.
+        self.http.as_mut().map_or(Ok(()), |http| http.read().map(drop))
     }
 
     /// Lists the tools until all of them are there: until then, servers are starting.
@@ -199,6 +239,7 @@ impl Pipe {
             let answer = self.receive()?;
             let listed = memchr::memmem::find_iter(&answer, b"one of many").count();
             if listed >= tools {
+                self.names = names_in(&answer);
                 return Ok(());
             }
             if Instant::now() > deadline {
@@ -220,6 +261,7 @@ impl Pipe {
             (kind, Request::Call { tool, text }) => {
                 let name = match kind {
                     Kind::Agent | Kind::AgentAlone => format!("s0__{tool}"),
+                    Kind::Peer(_) => self.names.iter().find(|name| name.ends_with(tool)).cloned().unwrap_or_default(),
                     _ => (*tool).to_owned(),
                 };
                 ("tools/call", json!({ "name": name, "arguments": { "text": text } }))
@@ -233,6 +275,9 @@ impl Pipe {
         if self.kind.is_editor() {
             text = format!("Content-Length: {}\r\n\r\n{text}", text.len());
         } else {
+            if let Some(http) = &mut self.http {
+                return http.write(&text);
+            }
             text.push('\n');
         }
         self.input.as_mut().ok_or(io::ErrorKind::NotConnected)?.write_all(text.as_bytes())
@@ -249,6 +294,14 @@ impl Pipe {
         }
         loop {
             let body = self.read_body()?;
+            if self.http.is_some() {
+                let is_error = memchr::memmem::find(&body, b"\"result\":").is_none();
+                return if is_error {
+                    Err(io::Error::other(String::from_utf8_lossy(&body).into_owned()))
+                } else {
+                    Ok(body)
+                };
+            }
             // The start of a response. The rest is not parsed, because that would be measured, too.
             let start = body.get(..40.min(body.len())).unwrap_or_default();
             if memchr::memmem::find(start, b"\"result\":").is_some() {
@@ -271,12 +324,21 @@ impl Pipe {
         if self.kind.is_editor() {
             return frames::read(&mut self.output);
         }
+        if let Some(http) = &mut self.http {
+            return http.read();
+        }
         let mut body = Vec::new();
         self.output.read_until(b'\n', &mut body)?;
         if body.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
     }
 
     fn close(mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        if self.http.is_some()
+            && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
+        {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        }
         if self.kind.is_editor() {
             self.write(&json!({ "jsonrpc": "2.0", "id": "end", "method": "shutdown" }))?;
             self.receive()?;
@@ -284,9 +346,24 @@ impl Pipe {
         }
         self.input = None;
         self.others.iter_mut().for_each(|other| other.input = None);
+        if self.kind.peer().is_some() {
+            // Not all of them end on their own.
+            let deadline = Instant::now() + PEER_END_TIMEOUT;
+            while self.child.try_wait()?.is_none() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return Ok(());
+        }
         self.child.wait()?;
         self.others.iter_mut().try_for_each(|other| other.child.wait().map(drop))
     }
+}
+
+/// All names in the text of a list of tools, which may be inside of an event.
+fn names_in(list: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(list);
+    let names = text.split("\"name\":\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    names.map(|(name, _)| name.to_owned()).collect()
 }
 
 fn command(command: &str, params: Value) -> (&'static str, Value) {
