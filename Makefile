@@ -83,9 +83,10 @@ generate: ## write the files that are generated from the types of the wire contr
 fmt: ## format the code
 	cargo fmt
 
-bench: ## measure calls, start, memory and language requests (release build); WRITE=write puts the tables into docs/performance.md
-	cargo bench --bench overhead -- pinned $(WRITE)
-	cargo bench --bench overhead -- $(WRITE)
+bench: ## measure calls, start, memory and language requests (release build), beside other gateways; PEERS=no leaves them out, WRITE=write puts the tables into docs/performance.md
+	peers=$(if $(filter no,$(PEERS)),BENCH_PEERS=,$$(scripts/get-peers)) && export "$$peers" && \
+	cargo bench --bench overhead -- pinned $(WRITE) && cargo bench --bench overhead -- $(WRITE)
+	cargo bench --bench overhead -- growth $(WRITE)
 	cargo bench --bench language
 
 faults: ## provoke every fault of tests/faults ten times; RUNS, SEED and CASES="STD- disk" change that (takes about half an hour)

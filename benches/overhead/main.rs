@@ -2,6 +2,8 @@
 //! bare pipe, the client of rmcp, and `mcp-sidecar connect` and `lsp`, each with a separate and with the shared engine. The
 //! routes take turns within one run, because absolute numbers depend on the machine and its load.
 //!
+//! `growth` measures instead how costs grow.
+//!
 //! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, `pinned` uses one processor,
 //! `write` puts the table into the documentation, and `agent editor` measures only routes whose name contains one of these.
 
@@ -13,6 +15,7 @@
 
 #[path = "../frames/mod.rs"]
 mod frames;
+mod growth;
 mod http;
 mod peers;
 mod processes;
@@ -43,7 +46,7 @@ fn main() -> io::Result<()> {
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     let share = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0_f64);
     let is_name = |argument: &&String| {
-        !["pinned", "write", "--bench"].contains(&argument.as_str()) && argument.parse::<f64>().is_err()
+        !["pinned", "growth", "write", "--bench"].contains(&argument.as_str()) && argument.parse::<f64>().is_err()
     };
     let names: Vec<&String> = arguments.iter().filter(is_name).collect();
     let is_wanted = |kind: &Kind| names.is_empty() || names.iter().any(|name| kind.name().contains(name.as_str()));
@@ -52,6 +55,17 @@ fn main() -> io::Result<()> {
         pin();
     }
     let place = tempfile::tempdir()?;
+    if has("growth") {
+        for growth::Growth { name, columns, rows } in growth::run(place.path())? {
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            let table = table::render(name, &columns, &rows);
+            println!("{name}\n\n{table}");
+            if has("write") {
+                table::write(name, &format!("By the number of {name}, {}", heading()), &table)?;
+            }
+        }
+        return Ok(());
+    }
     let mut rows = calls(&kinds, share, place.path())?;
     rows.extend(starts(&kinds, share, place.path())?);
     let routes: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();

@@ -27,6 +27,10 @@ const PEER_END_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum Request {
     Call { tool: &'static str, text: String },
     List,
+    /// A call that the user is asked about, from an editor.
+    Ask,
+    /// The open questions, for an editor.
+    Questions,
 }
 
 /// Which route.
@@ -113,6 +117,17 @@ impl Route {
                 pipe.receive().map(drop)
             }
             Self::Rmcp(client) => client.request(request),
+        }
+    }
+
+    /// Sends a request whose response comes later, or never.
+    pub fn send(&mut self, request: &Request) -> io::Result<()> {
+        match self {
+            Self::Pipe(pipe) => {
+                let message = pipe.message(request);
+                pipe.write(&message)
+            }
+            Self::Rmcp(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -253,6 +268,8 @@ impl Pipe {
         self.next_id += 1;
         let (method, params) = match (self.kind, request) {
             (Kind::Editor | Kind::EditorAlone, Request::List) => command("mcp.tools", json!({})),
+            (_, Request::Questions) => command("mcp.approvals", json!({})),
+            (_, Request::Ask) => command("mcp.tool.call", json!({ "tool": "mcp__s0__tool_2", "arguments": {} })),
             (_, Request::List) => ("tools/list", json!({})),
             (Kind::Editor | Kind::EditorAlone, Request::Call { tool, text }) => {
                 let call = json!({ "tool": format!("mcp__s0__{tool}"), "arguments": { "text": text } });
@@ -383,7 +400,7 @@ fn sidecar(place: &Path, arguments: &[&str], servers: Servers) -> io::Result<Com
         std::fs::create_dir_all(place.join(folder))?;
     }
     let args = [SERVE.to_owned(), servers.tools.to_string()];
-    let definition = json!({ "command": std::env::current_exe()?, "args": args, "tools": { "*": "allow-always" } });
+    let definition = json!({ "command": std::env::current_exe()?, "args": args, "tools": { "*": "allow-always", "tool_2": "require-approval" } });
     let all: Value = (0..servers.count).map(|number| (format!("s{number}"), definition.clone())).collect();
     std::fs::write(place.join("config/mcp.json"), json!({ "servers": all }).to_string())?;
     let mut command = Command::new(program());
