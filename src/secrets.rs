@@ -112,6 +112,15 @@ impl Keyring {
 
     /// The value saved under a name, if any.
     pub async fn get(&self, name: &str) -> Result<Option<Secret>> {
+        Ok(self.read(name).await?.map(Secret::new))
+    }
+
+    /// The same for a value that contains secrets. The caller registers them.
+    pub async fn get_compound(&self, name: &str) -> Result<Option<Secret>> {
+        Ok(self.read(name).await?.map(Secret::plain))
+    }
+
+    async fn read(&self, name: &str) -> Result<Option<String>> {
         let name = name.to_owned();
         self.run(move |owner| owner.get(&name)).await
     }
@@ -181,10 +190,10 @@ impl Owner {
         }
     }
 
-    fn get(&self, name: &str) -> Result<Option<Secret>> {
+    fn get(&self, name: &str) -> Result<Option<String>> {
         match self.find(name)? {
             Location::System(entry) => match entry.get_password() {
-                Ok(value) => Ok(Some(Secret::new(value))),
+                Ok(value) => Ok(Some(value)),
                 Err(keyring::Error::NoEntry) => Ok(None),
                 Err(error) => Err(unusable(&error)),
             },

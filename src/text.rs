@@ -3,6 +3,7 @@
 mod escapes;
 mod forms;
 mod hidden;
+mod known_secrets;
 pub(crate) mod lines;
 mod outer;
 mod reasons;

@@ -78,7 +78,14 @@ impl Vault {
 impl TokenStore for Vault {
     fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>> {
         let vault = self.clone();
-        async move { vault.get(&key).await }.boxed()
+        async move {
+            let known = vault.session().get(&key).cloned();
+            match known {
+                Some(entry) => Some(entry),
+                None => vault.keyring.get_compound(&key).await.ok().flatten(),
+            }
+        }
+        .boxed()
     }
 
     fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>> {

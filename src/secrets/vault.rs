@@ -46,8 +46,8 @@ impl FileVault {
         &self.0.path
     }
 
-    pub fn get(&self, name: &str) -> Result<Option<Secret>> {
-        Ok(self.0.read::<BTreeMap<String, String>>()?.remove(name).map(Secret::new))
+    pub fn get(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.0.read::<BTreeMap<String, String>>()?.remove(name))
     }
 
     /// Saves or removes a value.

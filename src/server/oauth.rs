@@ -248,7 +248,7 @@ impl Flow<'_> {
         let client = manager.register_client(CLIENT_NAME, &redirect, &scopes).await.map_err(explain)?;
         let request = request.with_preregistered_client(client.client_id);
         Ok(match client.client_secret {
-            Some(secret) => request.with_client_secret(Secret::new(secret).reveal()),
+            Some(secret) => request.with_client_secret(tokens::client_secret(url, &secret).reveal()),
             None => request,
         })
     }

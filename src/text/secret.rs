@@ -1,29 +1,21 @@
 //! Secrets: a type that cannot be printed, and masking by value for text that may contain one.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, RwLock};
 
-use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::escapes;
-use super::forms::forms;
+use super::known_secrets::{Finder, KnownSecrets, Origin};
 
 /// Shown instead of a secret.
 pub const MASK: &str = "•••";
 
 /// All secret values of this process. There is one registry, because a secret of one server may appear in the output of
 /// another. Private to this file and never held across an await.
-static KNOWN: RwLock<Known> = RwLock::new(Known { forms: BTreeSet::new(), finder: None });
-
-struct Known {
-    forms: BTreeSet<String>,
-    /// Finds all forms at once. Rebuilt when a value is added, which is rare.
-    finder: Option<Arc<AhoCorasick>>,
-}
+static KNOWN: RwLock<KnownSecrets> = RwLock::new(KnownSecrets::new());
 
 /// A value that cannot be printed: its `Debug` shows `•••`, it has no `Display`, and it is not `Serialize`.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,18 +24,27 @@ pub struct Secret(String);
 impl Secret {
     /// Wraps the value and registers it for masking.
     pub fn new(value: impl Into<String>) -> Self {
-        let value = value.into();
+        Self::register(Origin::Used, value.into())
+    }
+
+    /// The same for a value that is replaced now and then, such as a token. Only the newest values of this name are masked.
+    pub fn replacing(name: &str, value: impl Into<String>) -> Self {
+        Self::register(Origin::Named(name), value.into())
+    }
+
+    /// The same for a value in a config file that no server has got yet.
+    pub fn written(value: impl Into<String>) -> Self {
+        Self::register(Origin::Written, value.into())
+    }
+
+    fn register(origin: Origin<&str>, value: String) -> Self {
         if let Ok(mut known) = KNOWN.write() {
-            let before = known.forms.len();
-            known.forms.extend(forms(&value));
-            if known.forms.len() > before {
-                known.finder = AhoCorasick::new(&known.forms).ok().map(Arc::new);
-            }
+            known.add(origin, &value);
         }
         Self(value)
     }
 
-    /// Wraps a value that is not secret (a path, a flag) where the type requires a `Secret`.
+    /// Wraps a value that is not secret (a path, a flag), or that is registered elsewhere, where the type requires a `Secret`.
     pub fn plain(value: impl Into<String>) -> Self {
         Self(value.into())
     }
@@ -93,8 +94,7 @@ pub fn mask_value(value: &Value) -> Value {
 
 pub fn holds_secret(text: &str) -> bool {
     match finder() {
-        Ok(Some(finder)) => finder.is_match(text) || escapes::any(text, |read| finder.is_match(read)),
-        Ok(None) => false,
+        Ok(finder) => finder.is_match(text.as_bytes()) || escapes::any(text, |read| finder.is_match(read)),
         Err(()) => true,
     }
 }
@@ -132,15 +132,20 @@ pub fn looks_secret(text: &str) -> bool {
     text.contains("-----BEGIN") || PREFIXES.iter().any(|prefix| text.split(prefix).skip(1).any(long))
 }
 
-fn finder() -> Result<Option<Arc<AhoCorasick>>, ()> {
-    KNOWN.read().map(|known| known.finder.clone()).map_err(|_| ())
+fn finder() -> Result<Arc<Finder>, ()> {
+    let built = KNOWN.read().map_err(|_| ())?.finder();
+    let finder = match built {
+        Some(finder) => finder,
+        None => KNOWN.write().map_err(|_| ())?.build_finder(),
+    };
+    if finder.is_broken { Err(()) } else { Ok(finder) }
 }
 
 /// The ranges of secrets in `text`. Overlapping ranges are joined, so that no part of a secret remains.
 /// `Err` if the registry cannot be read, in which case nothing may be shown.
 fn found(text: &str) -> Result<Vec<Range<usize>>, ()> {
-    let Some(finder) = finder()? else { return Ok(Vec::new()) };
-    let find = |text: &[u8]| finder.find_overlapping_iter(text).map(|hit| hit.range()).collect();
+    let finder = finder()?;
+    let find = |text: &[u8]| finder.find(text).collect();
     let mut found: Vec<Range<usize>> = find(text.as_bytes());
     found.extend(escapes::places(text, find));
     found.sort_by_key(|range| range.start);

@@ -203,13 +203,18 @@ pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
 
 /// Registers every password in the URLs of a text for masking, as in `--db=postgres://me:password@host/`.
 pub fn register_passwords(text: &str) {
+    for_each_password(text, |password| drop(Secret::new(password)));
+}
+
+/// The passwords in the URLs of a text, as they are written and decoded.
+pub fn for_each_password(text: &str, mut act: impl FnMut(String)) {
     for (start, _) in text.match_indices("://") {
         let rest = text.get(start + 3..).unwrap_or_default();
         let authority = rest.split(['/', '?', '#', ' ', '\t', '\n', '"', '\'']).next().unwrap_or_default();
         let user = authority.rsplit_once('@').map(|(user, _)| user);
         if let Some((_, password)) = user.and_then(|user| user.split_once(':')).filter(|(_, word)| !word.is_empty()) {
-            Secret::new(password);
-            Secret::new(percent_decoded(password));
+            act(password.to_owned());
+            act(percent_decoded(password));
         }
     }
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -17,6 +16,7 @@ use crate::text::Secret;
 
 /// A token is renewed this many seconds before it expires, so that it stays valid during the request.
 const MARGIN: u64 = 30;
+const ACCESS_TOKEN: &str = "access_token";
 
 pub struct Account {
     url: Url,
@@ -53,6 +53,11 @@ impl Account {
         }
     }
 
+    /// The access token of an entry.
+    fn access_token(&self, entry: &Entry) -> Option<Secret> {
+        entry.token(&self.url, ACCESS_TOKEN)
+    }
+
     /// The token to send; `None` if there is none yet.
     pub async fn token(&self) -> Result<Option<Secret>, RemoteError> {
         let mut state = self.entry.lock().await;
@@ -61,7 +66,7 @@ impl Account {
         }
         let State::Read(Some(entry)) = &mut *state else { return Ok(None) };
         if !ends_soon(entry) {
-            return Ok(access_token(entry));
+            return Ok(self.access_token(entry));
         }
         let fresh = match &self.source {
             Source::Stored(store) => renewal::renew(&self.url, store, |stored| !ends_soon(stored)).await?,
@@ -71,7 +76,7 @@ impl Account {
             **entry = fresh;
         }
         // Without a fresh one: the token may still be valid; if not, the server rejects it.
-        Ok(access_token(entry))
+        Ok(self.access_token(entry))
     }
 
     /// Replaces the token that the server rejected, or its absence; `None` if the user has to sign in.
@@ -84,19 +89,22 @@ impl Account {
         let fresh = match (&self.source, rejected) {
             (Source::Stored(_), None) => None,
             (Source::Stored(store), Some(rejected)) => {
-                let rejected = rejected.clone();
-                renewal::renew(&self.url, store, move |stored| access_token(stored).is_some_and(|it| it != rejected))
-                    .await?
+                let (rejected, url) = (rejected.clone(), self.url.clone());
+                let is_other =
+                    move |stored: &Entry| stored.token(&url, ACCESS_TOKEN).is_some_and(|token| token != rejected);
+                renewal::renew(&self.url, store, is_other).await?
             }
             (Source::Client(client), rejected) => match &*state {
                 // Another call has requested one in the meantime.
-                State::Read(Some(entry)) if access_token(entry).as_ref() != rejected => return Ok(access_token(entry)),
+                State::Read(Some(entry)) if self.access_token(entry).as_ref() != rejected => {
+                    return Ok(self.access_token(entry));
+                }
                 State::Read(_) | State::Unread => {
                     Some(client_credentials::request(&self.url, client, challenge).await?)
                 }
             },
         };
-        let token = fresh.as_ref().and_then(access_token);
+        let token = fresh.as_ref().and_then(|entry| self.access_token(entry));
         if let Some(fresh) = fresh {
             *state = State::Read(Some(Box::new(fresh)));
         }
@@ -104,20 +112,9 @@ impl Account {
     }
 }
 
-/// The token, masked in all output from now on.
-fn access_token(entry: &Entry) -> Option<Secret> {
-    field(entry, "access_token").and_then(|value| value.as_str().map(Secret::new))
-}
-
 fn ends_soon(entry: &Entry) -> bool {
-    let lives = field(entry, "expires_in").and_then(|value| value.as_u64());
+    let lives = entry.field("expires_in").and_then(|value| value.as_u64());
     let (Some(lives), Some(received)) = (lives, entry.credentials.token_received_at) else { return false };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     received.saturating_add(lives) < now.saturating_add(MARGIN)
-}
-
-/// A field of the token response.
-fn field(entry: &Entry, name: &str) -> Option<Value> {
-    let answer = serde_json::to_value(entry.credentials.token_response.as_ref()?).ok()?;
-    answer.get(name).cloned()
 }

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use rmcp::transport::auth::{CredentialStore, InMemoryCredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use url::Url;
 
 use crate::model::{Error, Result};
@@ -56,8 +57,11 @@ pub(super) struct Entry {
 impl Entry {
     pub async fn load(url: &Url, store: &Arc<dyn TokenStore>) -> Option<Self> {
         let text = store.load(key(url)).await?;
-        match serde_json::from_str(text.reveal()) {
-            Ok(entry) => Some(entry),
+        match serde_json::from_str::<Self>(text.reveal()) {
+            Ok(entry) => {
+                entry.register(url);
+                Some(entry)
+            }
             Err(error) => {
                 tracing::warn!(line = %error.line(), "ignored a stored token that cannot be parsed");
                 None
@@ -65,10 +69,38 @@ impl Entry {
         }
     }
 
+    /// Masks its secrets in all output from now on, and no longer those of entries that it has replaced.
+    pub fn register(&self, url: &Url) {
+        for name in ["access_token", "refresh_token", "id_token"] {
+            self.token(url, name);
+        }
+        if let Some(secret) = &self.client_secret {
+            client_secret(url, secret);
+        }
+    }
+
+    /// A token of the response of the issuer.
+    pub fn token(&self, url: &Url, name: &str) -> Option<Secret> {
+        let token = self.field(name)?.as_str()?.to_owned();
+        Some(Secret::replacing(&format!("{} {name}", key(url)), token))
+    }
+
+    /// A field of the response of the issuer.
+    pub fn field(&self, name: &str) -> Option<Value> {
+        let answer = serde_json::to_value(self.credentials.token_response.as_ref()?).ok()?;
+        answer.get(name).cloned()
+    }
+
     pub async fn save(&self, url: &Url, store: &Arc<dyn TokenStore>) -> Result<()> {
+        self.register(url);
         let text = serde_json::to_string(self).map_err(|_| Error::Io("cannot serialize the token".to_owned()))?;
         store.save(key(url), Secret::plain(text)).await
     }
+}
+
+/// The secret of a client that was registered for this server.
+pub(super) fn client_secret(url: &Url, secret: &str) -> Secret {
+    Secret::replacing(&format!("{} client_secret", key(url)), secret)
 }
 
 /// An in-memory store for the library during one flow, and a handle to read the result.
@@ -136,7 +168,10 @@ impl TokenStore for MemoryTokens {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::text::{MASK, mask};
 
     #[test]
     fn the_key_contains_neither_query_nor_password() {
@@ -144,5 +179,24 @@ mod tests {
         assert_eq!(key("https://me:pw@example.test/mcp/?api_key=123#x"), "oauth https://example.test/mcp");
         assert_ne!(key("https://example.test/a"), key("https://example.test/b"));
         assert_ne!(key("https://example.test/a"), key("http://example.test/a"));
+    }
+
+    #[tokio::test]
+    async fn the_tokens_of_an_entry_are_masked_until_it_has_been_replaced_often() {
+        let url = Url::parse("https://example.test/renewed").unwrap();
+        let store: Arc<dyn TokenStore> = Arc::new(MemoryTokens::default());
+        for number in 0..20 {
+            let response = json!({ "access_token": format!("access-{number}-renewed"), "token_type": "bearer",
+                "refresh_token": format!("refresh-{number}-renewed") });
+            let credentials = json!({ "client_id": "me", "token_response": response, "granted_scopes": [] });
+            let entry = json!({ "credentials": credentials, "client_secret": "secret-of-the-client-of-this-test",
+                "redirect_uri": "http://127.0.0.1/" });
+            store.save(key(&url), Secret::plain(entry.to_string())).await.unwrap();
+            assert!(Entry::load(&url, &store).await.is_some());
+        }
+        for secret in ["access-19-renewed", "refresh-19-renewed", "secret-of-the-client-of-this-test"] {
+            assert_eq!(mask(secret), MASK);
+        }
+        assert_eq!(mask("access-0-renewed refresh-0-renewed"), "access-0-renewed refresh-0-renewed");
     }
 }
