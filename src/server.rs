@@ -42,7 +42,7 @@ use connector::{Connector, DefaultConnector};
 pub(crate) use heavy::heavy;
 use host::Host;
 use logs::Logs;
-use oauth::ServerAuth;
+use oauth::{OpenPage, ServerAuth};
 use shared::Lease;
 pub use shared::SharedServers;
 pub use start_queue::StartQueue;
@@ -289,8 +289,13 @@ impl Server {
     }
 
     /// Runs the sign-in in the user's browser.
-    pub async fn sign_in(&self) -> Result<()> {
-        self.0.context.resolver_now(self.0.trusted.definition()).sign_in(&self.0.auth).await
+    pub async fn sign_in(&self, open: OpenPage) -> Result<()> {
+        self.0.context.resolver_now(self.0.trusted.definition()).sign_in(&self.0.auth, open).await
+    }
+
+    /// Ends a sign-in with the address that the browser was sent to.
+    pub fn paste_address(&self, address: &str) -> Result<()> {
+        self.0.auth.paste(address)
     }
 
     /// Deletes its tokens. The connection stays as it is.

@@ -269,10 +269,6 @@ impl Host for Leases {
         self.host().may_start(definition, environment)
     }
 
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        self.host().open_url(url)
-    }
-
     fn tunnel(&self, name: &str) -> Option<Tunnel> {
         self.hosts().iter().find_map(|host| host.tunnel(name))
     }
