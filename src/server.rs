@@ -30,7 +30,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::spec::Input;
 use crate::config::{Definition, Environment};
-use crate::model::{CallId, CallKind, CallResult, Error, LogLine, Result, ServerName, ServerState, Status, Subject};
+use crate::model::{
+    CallId, CallKind, CallResult, Error, LogLine, Result, ServerName, ServerState, Status, Subject, UnknownNotification,
+};
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
 use crate::settings::Settings;
@@ -67,6 +69,12 @@ pub enum Event {
     /// A subscribed resource has changed.
     ResourceUpdated {
         uri: String,
+    },
+    /// The server sent a notification that we do not know.
+    Notification {
+        notification: Arc<UnknownNotification>,
+        /// As for a log line.
+        calls: Vec<CallId>,
     },
 }
 

@@ -128,7 +128,9 @@ impl Leases {
                 let passed = (name.clone(), generation, event.clone());
                 match event {
                     Event::State(_) => events.send(passed).await.unwrap_or_default(),
-                    Event::Log { .. } | Event::ResourceUpdated { .. } => events.try_send(passed).unwrap_or_default(),
+                    Event::Log { .. } | Event::ResourceUpdated { .. } | Event::Notification { .. } => {
+                        events.try_send(passed).unwrap_or_default();
+                    }
                 }
             }
         }
