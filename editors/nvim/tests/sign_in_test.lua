@@ -38,7 +38,7 @@ return {
         child:sees(base .. "/auth")
         local page = assert(child:text():match("(http://%S+/auth%S+)"), child:text())
         local browser = vim.system({ "python3", fixtures .. "remote_browser.py", page }):wait()
-        local address = vim.trim(browser.stdout)
+        local address = vim.trim(browser.stdout or "")
         local code = assert(address:match("code=([^&]+)"), browser.stderr)
 
         -- A page that is not the last one is refused, and the input stays open.
@@ -78,7 +78,8 @@ return {
         local page = assert(child:text():match("(http://%S+/auth%S+)"))
         child:keys("q")
         child:wait("vim.fn.bufwinid('mcp-sign-in://far') == -1")
-        local late = vim.trim(vim.system({ "python3", fixtures .. "remote_browser.py", page }):wait().stdout)
+        local browser = vim.system({ "python3", fixtures .. "remote_browser.py", page }):wait()
+        local late = vim.trim(browser.stdout or "")
         child:lua(
           [[require("mcp_sidecar.client").command("mcp.server.auth.paste", { server = "far", address = ... })]],
           late

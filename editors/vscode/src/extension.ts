@@ -91,7 +91,15 @@ function start(context: ExtensionContext): Api {
     registerFormDocuments(),
     ...registerResources(sidecar),
   );
-  for (const add of [serverCommands, signInCommands, fileCommands, toolCommands, policyCommands, questionCommands, agentCommands]) {
+  for (const add of [
+    serverCommands,
+    signInCommands,
+    fileCommands,
+    toolCommands,
+    policyCommands,
+    questionCommands,
+    agentCommands,
+  ]) {
     add(app);
   }
   context.subscriptions.push(
