@@ -60,7 +60,7 @@ pub use self::shared::Shared;
 pub use self::trust::record_launches;
 use crate::config::watch::Watcher;
 use crate::config::{Content, Definition, Loaded};
-use crate::model::{CallId, CallRecord, Error, LogLine, Requester, Result, ServerName};
+use crate::model::{CallId, CallRecord, Error, LogLine, Requester, Result, ServerName, UnknownNotification};
 use crate::paths::Paths;
 use crate::policy::{AgentAccess, AgentAccessTable};
 use crate::secrets::Keyring;
@@ -99,6 +99,13 @@ pub enum Notice {
     ResourceUpdated {
         server: ServerName,
         uri: String,
+    },
+    /// A notification that we do not know, for agents that may.
+    Unknown {
+        server: ServerName,
+        notification: Arc<UnknownNotification>,
+        /// As for a log line.
+        calls: Vec<CallId>,
     },
     Reloaded(Arc<Reload>),
     CallFinished(Arc<CallRecord>),

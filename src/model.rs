@@ -17,6 +17,6 @@ pub use hook_agent::HookAgent;
 pub use level::{Decision, Level};
 pub use name::{NameError, ServerName, ToolId};
 pub use scope::Scope;
-pub use status::{LogLine, LogSource, PeerInfo, PendingReason, ServerError, ServerState, Status};
+pub use status::{LogLine, LogSource, PeerInfo, PendingReason, ServerError, ServerState, Status, UnknownNotification};
 pub use time::{Timestamp, millis};
 pub use tool::{Annotations, Prompt, Resource, ResourceTemplate, Subject, Tool};

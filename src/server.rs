@@ -30,7 +30,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::spec::Input;
 use crate::config::{Definition, Environment};
-use crate::model::{CallId, CallKind, CallResult, Error, LogLine, Result, ServerName, ServerState, Status, Subject};
+use crate::model::{
+    CallId, CallKind, CallResult, Error, LogLine, Result, ServerName, ServerState, Status, Subject, UnknownNotification,
+};
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
 use crate::settings::Settings;
@@ -42,7 +44,7 @@ use connector::{Connector, DefaultConnector};
 pub(crate) use heavy::heavy;
 use host::Host;
 use logs::Logs;
-use oauth::ServerAuth;
+use oauth::{OpenPage, ServerAuth};
 use shared::Lease;
 pub use shared::SharedServers;
 pub use start_queue::StartQueue;
@@ -67,6 +69,12 @@ pub enum Event {
     /// A subscribed resource has changed.
     ResourceUpdated {
         uri: String,
+    },
+    /// The server sent a notification that we do not know.
+    Notification {
+        notification: Arc<UnknownNotification>,
+        /// As for a log line.
+        calls: Vec<CallId>,
     },
 }
 
@@ -289,8 +297,13 @@ impl Server {
     }
 
     /// Runs the sign-in in the user's browser.
-    pub async fn sign_in(&self) -> Result<()> {
-        self.0.context.resolver_now(self.0.trusted.definition()).sign_in(&self.0.auth).await
+    pub async fn sign_in(&self, open: OpenPage) -> Result<()> {
+        self.0.context.resolver_now(self.0.trusted.definition()).sign_in(&self.0.auth, open).await
+    }
+
+    /// Ends a sign-in with the address that the browser was sent to.
+    pub fn paste_address(&self, address: &str) -> Result<()> {
+        self.0.auth.paste(address)
     }
 
     /// Deletes its tokens. The connection stays as it is.

@@ -103,8 +103,15 @@ impl RunningCall {
         }
     }
 
-    /// Forwards a log message of the called server, if it is severe enough for the request.
+    /// Forwards a log message of the called server, if it is severe enough for the request, or a notification that we do not
+    /// know.
     async fn log(own: &ServerName, caller: &CallerGuard, context: &RequestContext<RoleServer>, notice: Notice) {
+        if let Notice::Unknown { server, notification, calls } = &notice
+            && server == own
+            && caller.made_all(calls)
+        {
+            notices::pass_on(&context.peer, notification).await;
+        }
         if let (Notice::Log { server, line, calls }, Some(minimum)) = (notice, context.meta.log_level())
             && server == *own
             && caller.made_all(&calls)

@@ -1,4 +1,4 @@
-//! Notifications for agents: changed lists, changed resources, and log messages of servers.
+//! Notifications for agents: changed lists, changed resources, log messages of servers, and what we do not know.
 #![allow(deprecated, reason = "agents before 2026-07-28 use logging")]
 
 use std::collections::BTreeMap;
@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rmcp::RoleServer;
-use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ResourceUpdatedNotificationParam};
+use rmcp::model::{
+    CustomNotification, LoggingLevel, LoggingMessageNotificationParam, ProtocolVersion,
+    ResourceUpdatedNotificationParam, ServerNotification,
+};
 use rmcp::service::{Peer, SubscriptionContext};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
@@ -20,7 +23,7 @@ use crate::engine::Notice;
 use crate::engine::agents::Connected;
 use crate::engine::reads::Caller;
 use crate::engine::snapshot::Snapshot;
-use crate::model::{LogLine, LogSource, ServerName};
+use crate::model::{LogLine, LogSource, ServerName, UnknownNotification};
 use crate::policy::AgentAccessTable;
 
 /// Which lists have changed.
@@ -150,6 +153,13 @@ pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
                         peer.notify_logging_message(message).await.ok();
                     }
                 }
+                Ok(Notice::Unknown { server, notification, calls })
+                    if agent.view.shows_server(&server)
+                        && endpoint.callers.made_all(session.number, &calls)
+                        && takes_unknown(&peer) =>
+                {
+                    pass_on(&peer, &notification).await;
+                }
                 Ok(Notice::ResourceUpdated { server, uri }) if session.is_subscribed(&server, &uri) => {
                     let uri = endpoint.catalog(&agent).shown_uri(&server, &uri);
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.ok();
@@ -224,6 +234,18 @@ pub async fn listen(session: &Session, view: impl Fn() -> AgentView, subscriptio
             },
         }
     }
+}
+
+/// Whether an agent gets notifications that we do not know. Agents of older versions were written before servers sent any.
+fn takes_unknown(peer: &Peer<RoleServer>) -> bool {
+    peer.peer_info().is_some_and(|agent| agent.protocol_version >= ProtocolVersion::V_2025_06_18)
+}
+
+/// Passes on a notification that we do not know, as the server sent it.
+pub async fn pass_on(peer: &Peer<RoleServer>, notification: &UnknownNotification) {
+    let UnknownNotification { method, params } = notification.clone();
+    let notification = ServerNotification::CustomNotification(CustomNotification::new(method, params));
+    peer.send_notification(notification).await.ok();
 }
 
 /// The notification for a log line; `None` if it is not a message of the server or not severe enough.

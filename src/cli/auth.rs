@@ -3,18 +3,12 @@
 //! The browser may run on another machine, as with SSH. Then it cannot reach the address that the issuer sends it to, and the
 //! user pastes that address here.
 
-use std::time::Duration;
-
-use url::Url;
-
 use super::context::Context;
-use super::engine_client::{self, Autostart};
+use super::engine_client::{self, Autostart, EngineClient};
 use super::terminal::{self, Echo};
 use super::{Status, complete, print, print_json};
 use crate::model::ServerName;
-use crate::protocol::commands::{ServerAuth, ServerStart};
-use crate::server::oauth::CALLBACK_PATH;
-use crate::server::transport::net::{is_loopback, ready_tls};
+use crate::protocol::commands::{ServerAuth, ServerAuthPaste, ServerStart};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -42,7 +36,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         let answer = match !sign_out && terminal::is_interactive() {
             true => tokio::select! {
                 answer = done => answer?,
-                error = pasted() => return Err(error.into()),
+                error = pasted(engine, &server) => return Err(error.into()),
             },
             false => done.await?,
         };
@@ -56,7 +50,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 }
 
 /// Passes on the addresses that the user pastes. Ends only if the terminal breaks.
-async fn pasted() -> std::io::Error {
+async fn pasted(engine: &EngineClient, server: &ServerName) -> std::io::Error {
     let hint =
         "if your browser is on another machine, it cannot load the last page: paste the address of that page here\n";
     let mut prompt = hint;
@@ -64,49 +58,14 @@ async fn pasted() -> std::io::Error {
         match terminal::ask(prompt, Echo::On).await {
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => {
-                if let Err(why) = deliver(line.trim()).await {
-                    terminal::eprint(&format!("{why}; paste the whole address of the last page\n")).ok();
+                let address = line.trim().to_owned();
+                if let Err(error) = engine.call(ServerAuthPaste { server: server.clone(), address }).await {
+                    terminal::eprint(&format!("{error}\n")).ok();
                 }
             }
             Ok(None) => std::future::pending().await,
             Err(error) => return error,
         }
         prompt = "";
-    }
-}
-
-/// Loads the page as the browser would. The engine waits for it on this machine, and checks whether it is the right one.
-async fn deliver(address: &str) -> Result<(), String> {
-    let url = Url::parse(address).map_err(|_| "this is not an address".to_owned())?;
-    let is_ours = url.scheme() == "http" && url.host_str().is_some_and(is_loopback) && url.path() == CALLBACK_PATH;
-    if !is_ours {
-        return Err(format!("this is not the last page, which begins with `http://127.0.0.1` and `{CALLBACK_PATH}`"));
-    }
-    ready_tls();
-    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
-    let sent = client.map_err(|error| error.to_string())?.get(url).send().await;
-    match sent {
-        Ok(answer) if answer.status().is_success() => Ok(()),
-        Ok(_) => Err("this page does not belong to the current sign-in".to_owned()),
-        Err(_) => Err("nothing waits for this page".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn only_the_last_page_of_a_sign_in_is_passed_on() {
-        for (address, why) in [
-            ("code-1", "not an address"),
-            ("https://issuer.example/authorize?x=1", "not the last page"),
-            ("http://127.0.0.1:1/other?code=1", "not the last page"),
-            ("http://issuer.example/callback?code=1", "not the last page"),
-            ("http://127.0.0.1:1/callback?code=1", "nothing waits"),
-        ] {
-            let refused = deliver(address).await.unwrap_err();
-            assert!(refused.contains(why), "{address}: {refused}");
-        }
     }
 }

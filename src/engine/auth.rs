@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+
 use super::Engine;
+use super::editors::Identity;
 use super::snapshot::ServerView;
 use super::turns::Turn;
 use crate::model::{Error, Result, ServerName};
@@ -11,7 +14,7 @@ use crate::server::oauth::ServerAuth;
 
 impl Engine {
     /// Runs the sign-in in the user's browser, then restarts the server.
-    pub async fn sign_in(&self, server: ServerName, turn: Turn) -> Result<Arc<ServerView>> {
+    pub async fn sign_in(&self, server: ServerName, asked_by: &Identity, turn: Turn) -> Result<Arc<ServerView>> {
         let view = self.now().server(&server)?.clone();
         // A project's URL is not even resolved before the user trusts it.
         let running = view.usable().or_else(|error| match error {
@@ -20,11 +23,20 @@ impl Engine {
         })?;
         // The user may take minutes in the browser. If they stop the server meanwhile, it stays stopped.
         drop(turn);
-        running.sign_in().await?;
+        let (editors, asked_by) = (self.0.editors.clone(), asked_by.clone());
+        let open = |page: String| async move { editors.open_page(page, Some(&asked_by)).await }.boxed();
+        running.sign_in(Box::new(open)).await?;
         if self.now().server(&server)?.actions == view.actions {
             self.act(super::Action::Restart, Some(server.clone()), Turn::default()).await?;
         }
         self.now().server(&server).cloned()
+    }
+
+    /// Ends the sign-in that waits for this address. The browser could not load it, because it is on another machine.
+    pub fn paste_address(&self, server: &ServerName, address: &str) -> Result<()> {
+        let view = self.now().server(server)?.clone();
+        let running = view.server.as_ref().ok_or(Error::NeedsTrust(server.clone()))?;
+        running.paste_address(address)
     }
 
     /// Deletes the token and closes the connection that uses it.

@@ -217,6 +217,24 @@ impl Editors {
         self.lock().values().map(|attached| &attached.editor).find(|editor| able(editor.abilities())).cloned()
     }
 
+    /// Opens a page in the user's browser: through the editor or shell that asks for it, or else through another one.
+    pub async fn open_page(&self, url: String, asked_by: Option<&Identity>) -> bool {
+        let mut editors: Vec<Arc<dyn Editor>> = self
+            .lock()
+            .values()
+            .map(|attached| attached.editor.clone())
+            .filter(|each| !each.abilities().silent)
+            .collect();
+        // Their user looks at this one, and may have to copy the address from it.
+        editors.sort_by_key(|editor| Some(editor.identity()) != asked_by);
+        for editor in editors {
+            if editor.open_url(url.clone()).await {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The text of a file, if it has unsaved changes in one of the editors.
     pub async fn unsaved(&self, file: &Path) -> Option<String> {
         let able: Vec<Arc<dyn Editor>> = {

@@ -120,13 +120,6 @@ impl Host for EngineHost {
         .boxed()
     }
 
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        match self.editors.any(|_| true) {
-            Some(editor) => editor.open_url(url),
-            None => std::future::ready(false).boxed(),
-        }
-    }
-
     fn tunnel(&self, name: &str) -> Option<Tunnel> {
         self.editors.tunnel(name)
     }
@@ -176,7 +169,7 @@ impl EngineHost {
                 Ok(json!({ "action": "accept" }))
             }
             (Answered { answer: Answer::Accept(_), .. }, Some(url)) => {
-                let opened = is_web(&url) && self.open_url(url).await;
+                let opened = is_web(&url) && self.editors.open_page(url, None).await;
                 Ok(json!({ "action": if opened { "accept" } else { "cancel" } }))
             }
             (Answered { answer: Answer::Accept(content), .. }, None) => {

@@ -271,6 +271,9 @@ impl Hub {
             Event::Log { line, calls } => {
                 self.notices.send(Notice::Log { server: name, line, calls }).ok();
             }
+            Event::Notification { notification, calls } => {
+                self.notices.send(Notice::Unknown { server: name, notification, calls }).ok();
+            }
             Event::ResourceUpdated { uri } => {
                 self.notices.send(Notice::ResourceUpdated { server: name, uri }).ok();
             }

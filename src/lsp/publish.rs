@@ -125,6 +125,7 @@ async fn tell(editor: &Editor, notice: Notice) {
         Notice::CallFinished(record) => {
             notify(editor, &CallFinished(CallRecord::clone(&record).into())).await;
         }
+        Notice::Unknown { .. } => {}
         Notice::ResourceUpdated { server, uri } => {
             notify(editor, &ResourceUpdated { server, uri }).await;
         }

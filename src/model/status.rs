@@ -154,6 +154,13 @@ pub enum LogSource {
     Sidecar,
 }
 
+/// A notification of a server that we do not know. Known secrets are masked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnknownNotification {
+    pub method: String,
+    pub params: Option<Value>,
+}
+
 /// One line of a server's log, already made safe to show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogLine {

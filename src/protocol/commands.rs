@@ -6,6 +6,7 @@ mod forms;
 mod in_editor;
 mod questions;
 mod reads;
+mod sign_in;
 
 pub use agents::{AgentDisconnect, AgentPause, AgentSet, Agents, Away, AwayAllow, CallResult};
 pub use call_log::{Calls, CallsVerify, Metrics};
@@ -15,6 +16,7 @@ pub use in_editor::{
 };
 pub use questions::{ApprovalResolve, Approvals};
 pub use reads::{Complete, PromptGet, Prompts, ResourceRead, Resources};
+pub use sign_in::{ServerAuth, ServerAuthPaste};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -103,6 +105,7 @@ commands! {
     "mcp.server.toggle" => ServerToggle -> OneServer,
     "mcp.server.trust" => ServerTrust -> OneServer,
     "mcp.server.auth" => ServerAuth -> OneServer,
+    "mcp.server.auth.paste" => ServerAuthPaste -> Done,
     "mcp.server.logs" => ServerLogs -> LogLines,
     "mcp.servers.set" => ServersSet -> SessionChange,
     "mcp.tools" => Tools -> ToolList,
@@ -344,15 +347,6 @@ impl ServerTrust {
     pub fn ask(server: ServerName) -> Self {
         Self { server, trusted: None, digest: None, ask: true }
     }
-}
-
-/// Signs in to a server, or out.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ServerAuth {
-    pub server: ServerName,
-    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
-    pub sign_out: bool,
 }
 
 /// Reads the newest lines of the log of a server.

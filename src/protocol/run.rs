@@ -4,6 +4,7 @@
 
 mod agents;
 mod reads;
+mod sign_in;
 mod tools;
 
 use std::sync::Arc;
@@ -138,10 +139,8 @@ pub async fn run(
             let request = trust_request(&params)?;
             one::<commands::ServerTrust>(engine.trust(params.server, request, identity).await?)
         }
-        AnyCommand::ServerAuth(params) if params.sign_out => {
-            one::<commands::ServerAuth>(engine.sign_out(params.server, turn).await?)
-        }
-        AnyCommand::ServerAuth(params) => one::<commands::ServerAuth>(engine.sign_in(params.server, turn).await?),
+        AnyCommand::ServerAuth(params) => sign_in::run(engine, identity, params, turn).await,
+        AnyCommand::ServerAuthPaste(params) => sign_in::paste(engine, &params),
         AnyCommand::ServerLogs(params) => {
             let lines = engine.logs(&params.server, params.limit.unwrap_or(LINES))?;
             answer::<commands::ServerLogs>(LogLines { lines: lines.into_iter().map(Into::into).collect() })

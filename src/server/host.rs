@@ -77,11 +77,6 @@ pub trait Host: Send + Sync + 'static {
         Box::pin(std::future::ready(true))
     }
 
-    /// Opens a URL in the user's browser, through the editor.
-    fn open_url(&self, _url: String) -> BoxFuture<'static, bool> {
-        Box::pin(std::future::ready(false))
-    }
-
     /// An editor-hosted server by its name, if an editor provides it.
     fn tunnel(&self, _name: &str) -> Option<Tunnel> {
         None

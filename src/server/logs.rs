@@ -68,15 +68,27 @@ impl Logs {
         };
         let Ok(mut ring) = self.0.ring.lock() else { return };
         ring.keep(line.clone());
+        self.pass_on_now(&mut ring, Event::Log { line, calls });
+    }
+
+    /// Passes on another message of the server. It counts like a line, but is not kept.
+    pub fn pass_on(&self, event: Event) {
+        if let Ok(mut ring) = self.0.ring.lock() {
+            self.pass_on_now(&mut ring, event);
+        }
+    }
+
+    /// Passes on an event, unless there were too many in this second.
+    fn pass_on_now(&self, ring: &mut Ring, event: Event) {
         let now = Instant::now();
         if now.duration_since(ring.second) >= SECOND {
-            self.report_suppressed(&mut ring);
+            self.report_suppressed(ring);
             ring.second = now;
             ring.forwarded = 0;
         }
         if ring.forwarded < LINES_PER_SECOND {
             ring.forwarded += 1;
-            if !self.forward(line, calls) {
+            if !self.forward(event) {
                 ring.suppressed += 1;
             }
             return;
@@ -110,9 +122,9 @@ impl Logs {
     }
 
     /// Returns false if the hub is too busy; the ring has the line.
-    fn forward(&self, line: LogLine, calls: Vec<CallId>) -> bool {
+    fn forward(&self, event: Event) -> bool {
         let shared = &self.0;
-        shared.events.try_send((shared.name.clone(), shared.generation, Event::Log { line, calls })).is_ok()
+        shared.events.try_send((shared.name.clone(), shared.generation, event)).is_ok()
     }
 
     fn report_suppressed(&self, ring: &mut Ring) {
@@ -127,7 +139,7 @@ impl Logs {
                 ),
             };
             ring.suppressed = 0;
-            self.forward(line, Vec::new());
+            self.forward(Event::Log { line, calls: Vec::new() });
         }
     }
 

@@ -6,12 +6,14 @@ mod account;
 mod callback;
 mod client_credentials;
 mod discovery;
+mod pasted;
 mod renewal;
 mod tokens;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
     WWWAuthenticateParams,
@@ -21,13 +23,12 @@ use url::Url;
 use crate::config::expand::Client;
 use crate::config::spec;
 use crate::model::{Error, Result, ServerName};
-use crate::server::host::Host;
 use crate::server::transport::net::{is_loopback, ready_tls};
 use crate::text::{Secret, mask, one_line, parse_url};
-use callback::Callback;
+use callback::{Callback, parameter};
+use pasted::OpenSignIns;
 
 pub use account::Account;
-pub use callback::PATH as CALLBACK_PATH;
 pub use client_credentials::Challenge as TokenChallenge;
 use tokens::Entry;
 pub use tokens::{MemoryTokens, NoTokens, TokenLock, TokenStore, key as stored_name};
@@ -70,7 +71,11 @@ pub struct ServerAuth {
     store: Arc<dyn TokenStore>,
     /// Private, and never locked over an await.
     challenge: Arc<Mutex<Challenge>>,
+    open: OpenSignIns,
 }
+
+/// Opens a page in the user's browser. False if it cannot.
+pub type OpenPage = Box<dyn FnOnce(String) -> BoxFuture<'static, bool> + Send>;
 
 #[derive(Debug, Clone, Default)]
 struct Challenge {
@@ -92,7 +97,7 @@ impl Default for ServerAuth {
 
 impl ServerAuth {
     pub fn new(store: Arc<dyn TokenStore>) -> Self {
-        Self { store, challenge: Arc::default() }
+        Self { store, challenge: Arc::default(), open: OpenSignIns::default() }
     }
 
     /// The account at a URL of the server: the user's, or that of a client with its own secret.
@@ -126,10 +131,15 @@ impl ServerAuth {
 
     /// Runs the complete flow: discovery, registration, browser, token. Ends when the user is signed in, or after five
     /// minutes.
-    pub async fn sign_in(&self, server: &ServerName, url: &Url, hints: Hints, host: &dyn Host) -> Result<()> {
+    pub async fn sign_in(&self, server: &ServerName, url: &Url, hints: Hints, open: OpenPage) -> Result<()> {
         let failed = |message: String| Error::Connection { server: server.clone(), message };
-        let flow = Flow { auth: self, hints, host };
-        flow.run(url).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
+        let flow = Flow { auth: self, hints };
+        flow.run(url, open).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
+    }
+
+    /// Ends a sign-in with the address that the browser was sent to, if it cannot load it.
+    pub fn paste(&self, address: &str) -> Result<()> {
+        self.open.paste(address).map_err(Error::InvalidParams)
     }
 
     /// Deletes the token and the challenge of a URL.
@@ -178,11 +188,10 @@ impl ServerAuth {
 struct Flow<'a> {
     auth: &'a ServerAuth,
     hints: Hints,
-    host: &'a dyn Host,
 }
 
 impl Flow<'_> {
-    async fn run(self, url: &Url) -> std::result::Result<(), String> {
+    async fn run(self, url: &Url, open: OpenPage) -> std::result::Result<(), String> {
         ready_tls();
         let challenge = self.auth.next_challenge(url)?;
         let callback = Callback::listen(self.hints.callback_port).await?;
@@ -200,7 +209,11 @@ impl Flow<'_> {
         // The library builds the URL from metadata, so it is checked again before a browser opens it.
         endpoint("authorization_endpoint", &page)?;
 
-        let answer = callback.wait(&page, SIGN_IN_TIMEOUT, self.host.open_url(page.clone())).await?;
+        let state = parse_url(&page).ok().and_then(|url| parameter(&url, "state"));
+        let state = state.ok_or("the sign-in URL has no `state`")?;
+        let redirect = parse_url(&callback.redirect_uri())?;
+        let pasted = self.auth.open.expect(redirect, state.clone());
+        let answer = callback.wait(&state, SIGN_IN_TIMEOUT, open(page), pasted).await?;
         let outcome = session.handle_callback_url(answer.url()).await.map_err(explain);
         answer.show(outcome.as_ref().err()).await;
         outcome?;

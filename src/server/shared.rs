@@ -128,7 +128,9 @@ impl Leases {
                 let passed = (name.clone(), generation, event.clone());
                 match event {
                     Event::State(_) => events.send(passed).await.unwrap_or_default(),
-                    Event::Log { .. } | Event::ResourceUpdated { .. } => events.try_send(passed).unwrap_or_default(),
+                    Event::Log { .. } | Event::ResourceUpdated { .. } | Event::Notification { .. } => {
+                        events.try_send(passed).unwrap_or_default();
+                    }
                 }
             }
         }
@@ -267,10 +269,6 @@ impl Host for Leases {
 
     fn may_start(&self, definition: Arc<Definition>, environment: Environment) -> BoxFuture<'static, bool> {
         self.host().may_start(definition, environment)
-    }
-
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        self.host().open_url(url)
     }
 
     fn tunnel(&self, name: &str) -> Option<Tunnel> {

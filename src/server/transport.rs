@@ -26,7 +26,7 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::host::Tunnel;
-use crate::model::CallId;
+use crate::model::{CallId, UnknownNotification};
 use ledger::Ledger;
 
 /// What a connection runs over.
@@ -113,6 +113,12 @@ pub enum ServerNotice {
         calls: Vec<CallId>,
     },
     ResourceUpdated(String),
+    /// A notification that we do not know. Known secrets are masked.
+    Unknown {
+        notification: UnknownNotification,
+        /// As for a log message.
+        calls: Vec<CallId>,
+    },
     Warning(String),
     /// The number of lines so far that were not messages; replaces the previous notice. The sample is safe to show.
     Skipped {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use url::Url;
 
 use super::host::Host;
-use super::oauth::{Hints, ServerAuth};
+use super::oauth::{Hints, OpenPage, ServerAuth};
 use crate::config::Environment;
 use crate::config::expand::{self, Endpoint, Expanded, Reference, Values};
 use crate::config::spec::{Definition, Grant, Input, Launch, OAuth};
@@ -80,7 +80,7 @@ impl Resolver<'_> {
     }
 
     /// Signs in to the URL that required it last, or else to the first URL of the definition.
-    pub async fn sign_in(&self, auth: &ServerAuth) -> Result<()> {
+    pub async fn sign_in(&self, auth: &ServerAuth, open: OpenPage) -> Result<()> {
         let mut endpoints = self.endpoints().await?;
         let challenged = endpoints.iter().position(|(url, _)| auth.is_challenged(url));
         let (url, oauth) = endpoints.swap_remove(challenged.unwrap_or_default());
@@ -92,7 +92,7 @@ impl Resolver<'_> {
             )));
         }
         let hints = self.hints(oauth).await?;
-        auth.sign_in(&self.definition.name, &url, hints, self.host).await
+        auth.sign_in(&self.definition.name, &url, hints, open).await
     }
 
     /// Deletes the tokens of all URLs of the definition.

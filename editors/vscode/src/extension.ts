@@ -11,6 +11,7 @@ import { fileCommands } from "./commands/files";
 import { policyCommands } from "./commands/policy";
 import { questionCommands } from "./commands/questions";
 import { serverCommands } from "./commands/servers";
+import { signInCommands } from "./commands/signIn";
 import { toolCommands } from "./commands/tools";
 import { copilot } from "./copilot";
 import { dashboard } from "./dashboard/panel";
@@ -90,7 +91,15 @@ function start(context: ExtensionContext): Api {
     registerFormDocuments(),
     ...registerResources(sidecar),
   );
-  for (const add of [serverCommands, fileCommands, toolCommands, policyCommands, questionCommands, agentCommands]) {
+  for (const add of [
+    serverCommands,
+    signInCommands,
+    fileCommands,
+    toolCommands,
+    policyCommands,
+    questionCommands,
+    agentCommands,
+  ]) {
     add(app);
   }
   context.subscriptions.push(

@@ -1092,6 +1092,8 @@ export interface Commands {
   "mcp.server.trust": { params: { server: ServerName; trusted?: boolean | null; digest?: string | null; ask?: boolean }; answer: OneServer };
   /** Signs in to a server, or out. */
   "mcp.server.auth": { params: { server: ServerName; signOut?: boolean }; answer: OneServer };
+  /** Ends a sign-in whose browser is on another machine: passes on the address of the page that it cannot load. */
+  "mcp.server.auth.paste": { params: { server: ServerName; address: string }; answer: Done };
   /** Reads the newest lines of the log of a server. */
   "mcp.server.logs": { params: { server: ServerName; limit?: number | null }; answer: LogLines };
   /** Replaces all servers of the session scope. */

@@ -80,6 +80,11 @@ export function filesystem() {
   return { command: required("MCP_SERVER_FILESYSTEM"), args: ["${workspaceFolder}"] };
 }
 
+/** A path that `scripts/get-backends` prints. */
+export function backend(name) {
+  return required(name);
+}
+
 function required(name) {
   const value = process.env[name];
   if (!value) {

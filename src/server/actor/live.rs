@@ -207,6 +207,9 @@ impl Actor {
             ServerNotice::Log { level, text, calls } => {
                 self.logs.push_during(calls, LogSource::Server, &level, &text);
             }
+            ServerNotice::Unknown { notification, calls } => {
+                self.logs.pass_on(Event::Notification { notification: Arc::new(notification), calls });
+            }
             ServerNotice::ResourceUpdated(uri) => self.send_event(Event::ResourceUpdated { uri }),
             ServerNotice::Warning(warning) => {
                 self.logs.push(LogSource::Sidecar, "warning", &warning);

@@ -1,5 +1,5 @@
 //! The redirect target of the browser: a listener on a random port of this machine, for one request. Only a request
-//! with the `state` of our own URL is accepted.
+//! with the `state` of our own URL is accepted. The user can also paste its address (see [`super::pasted`]).
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -10,10 +10,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::text::{io_reason, one_line};
+use crate::text::{Secret, io_reason, one_line};
 
 /// Limits of a request head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -27,10 +28,11 @@ pub struct Callback {
     port: u16,
 }
 
-/// The request of the browser, which still waits for a page.
+/// What the issuer sent through the browser.
 pub struct Answer {
     url: String,
-    browser: TcpStream,
+    /// It still waits for a page. `None` if the user pasted the address.
+    browser: Option<TcpStream>,
 }
 
 impl Callback {
@@ -47,10 +49,14 @@ impl Callback {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Opens the page and waits for the browser's redirect.
-    pub async fn wait(&self, page: &str, limit: Duration, open: impl Future<Output = bool>) -> Result<Answer, String> {
-        let state =
-            Url::parse(page).ok().and_then(|url| parameter(&url, "state")).ok_or("the sign-in URL has no `state`")?;
+    /// Opens the page and waits for the browser's redirect, or for its address.
+    pub async fn wait(
+        &self,
+        state: &str,
+        limit: Duration,
+        open: impl Future<Output = bool>,
+        pasted: oneshot::Receiver<Url>,
+    ) -> Result<Answer, String> {
         let opened = async {
             match open.await {
                 // Opened: only the redirect can end the wait now.
@@ -58,10 +64,19 @@ impl Callback {
                 false => Err("cannot open the sign-in page: no editor is connected that can open a browser".to_owned()),
             }
         };
+        let answered = async {
+            tokio::select! {
+                answer = self.answer(state) => answer,
+                Ok(url) = pasted => match refusal(&url) {
+                    Some(reason) => Err(refused(&reason)),
+                    None => Ok(Answer::new(url, None)),
+                },
+            }
+        };
         // The listener comes first: a host without a browser may send the redirect before `open` returns.
         tokio::select! {
             biased;
-            answer = timeout(limit, self.answer(&state)) => {
+            answer = timeout(limit, answered) => {
                 answer.map_err(|_| format!("the sign-in was not completed within {} min; try again", limit.as_secs() / 60))?
             }
             refused = opened => refused,
@@ -103,29 +118,45 @@ impl Callback {
             respond(&mut browser, "400 Bad Request", "This page does not belong to the current sign-in", "").await;
             return None;
         }
-        if let Some(error) = parameter(&url, "error") {
-            let description = parameter(&url, "error_description").unwrap_or_default();
-            let reason = one_line(format!("{error} {description}").trim(), 200);
+        if let Some(reason) = refusal(&url) {
             respond(&mut browser, "200 OK", "Not signed in", &reason).await;
-            return Some(Err(format!("the server refused the sign-in: {reason}")));
+            return Some(Err(refused(&reason)));
         }
-        Some(Ok(Answer { url: url.into(), browser }))
+        Some(Ok(Answer::new(url, Some(browser))))
     }
 }
 
+/// Why the issuer does not sign the user in.
+fn refusal(url: &Url) -> Option<String> {
+    let error = parameter(url, "error")?;
+    let description = parameter(url, "error_description").unwrap_or_default();
+    Some(one_line(format!("{error} {description}").trim(), 200))
+}
+
+fn refused(reason: &str) -> String {
+    format!("the server refused the sign-in: {reason}")
+}
+
 impl Answer {
+    fn new(url: Url, browser: Option<TcpStream>) -> Self {
+        // Masked in all output from now on.
+        parameter(&url, "code").map(Secret::new);
+        Self { url: url.into(), browser }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Shows the outcome in the browser.
-    pub async fn show(mut self, problem: Option<&String>) {
+    pub async fn show(self, problem: Option<&String>) {
+        let Some(mut browser) = self.browser else { return };
         match problem {
             None => {
-                respond(&mut self.browser, "200 OK", "Signed in", "You can close this page and go back to your editor.")
+                respond(&mut browser, "200 OK", "Signed in", "You can close this page and go back to your editor.")
                     .await
             }
-            Some(problem) => respond(&mut self.browser, "200 OK", "Not signed in", problem).await,
+            Some(problem) => respond(&mut browser, "200 OK", "Not signed in", problem).await,
         }
     }
 }
@@ -189,7 +220,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn parameter(url: &Url, name: &str) -> Option<String> {
+pub fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
@@ -213,8 +244,7 @@ mod tests {
             page
         };
         let served = async {
-            let answer =
-                callback.wait("https://a.example/?state=s", REQUEST_TIMEOUT * 60, async { true }).await.unwrap();
+            let answer = callback.wait("s", REQUEST_TIMEOUT * 60, async { true }, oneshot::channel().1).await.unwrap();
             let url = answer.url().to_owned();
             answer.show(None).await;
             url

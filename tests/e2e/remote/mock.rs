@@ -9,13 +9,12 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract;
 use axum::http::{HeaderMap, Method, Response, Uri};
-use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use mcp_sidecar::config::expand::{Endpoint, Expanded};
 use mcp_sidecar::model::ServerName;
 use mcp_sidecar::server::connection::{Connection, ConnectionOptions, Era, Lists, OpenError, Request, ServerNotice};
 use mcp_sidecar::server::host::Host;
-use mcp_sidecar::server::oauth::{MemoryTokens, ServerAuth};
+use mcp_sidecar::server::oauth::{MemoryTokens, OpenPage, ServerAuth};
 use mcp_sidecar::server::transport::remote::wire;
 use mcp_sidecar::settings::Settings;
 use mcp_sidecar::text::Secret;
@@ -170,7 +169,7 @@ pub async fn open(expanded: Expanded, auth: ServerAuth, era: Option<Era>) -> Res
     let options = ConnectionOptions {
         name,
         limits: Arc::new(Settings::default().limits),
-        host: Arc::new(Headless::default()),
+        host: Arc::new(NoUser),
         era,
         startup_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(20),
@@ -219,33 +218,36 @@ impl Client {
     }
 }
 
-/// A host whose browser follows a sign-in page by itself.
+/// A host without a user.
+struct NoUser;
+
+impl Host for NoUser {}
+
+/// A browser that follows a sign-in page by itself.
 #[derive(Default)]
 pub struct Headless {
-    pub opened: Mutex<Vec<String>>,
     /// Changes the address under which the browser comes back.
     pub tamper: Option<fn(String) -> String>,
     /// Somebody else comes first, with a state of his own.
     pub stranger: bool,
 }
 
-impl Host for Headless {
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        self.opened.lock().unwrap().push(url.clone());
-        let tamper = self.tamper.unwrap_or(|url| url);
-        let stranger = self.stranger;
-        async move {
-            let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-            let sent_back = browser.get(url).send().await.unwrap();
-            let location = sent_back.headers()["location"].to_str().unwrap().to_owned();
-            if stranger {
-                let sent_away = browser.get(location.replace("state=", "state=x")).send().await.unwrap();
-                assert_eq!(sent_away.status(), 400);
-            }
-            let page = browser.get(tamper(location)).send().await.unwrap();
-            assert!(page.text().await.unwrap().contains("igned in"));
-            true
+impl Headless {
+    pub fn opens(self) -> OpenPage {
+        Box::new(move |url| self.follow(url).boxed())
+    }
+
+    async fn follow(self, url: String) -> bool {
+        let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let sent_back = browser.get(url).send().await.unwrap();
+        let location = sent_back.headers()["location"].to_str().unwrap().to_owned();
+        if self.stranger {
+            let sent_away = browser.get(location.replace("state=", "state=x")).send().await.unwrap();
+            assert_eq!(sent_away.status(), 400);
         }
-        .boxed()
+        let tamper = self.tamper.unwrap_or(|url| url);
+        let page = browser.get(tamper(location)).send().await.unwrap();
+        assert!(page.text().await.unwrap().contains("igned in"));
+        true
     }
 }

@@ -17,9 +17,9 @@ pub(super) async fn server(manners: Manners) -> Mock {
     .await
 }
 
-async fn try_sign_in(server: &Mock, host: Headless, auth: &ServerAuth) -> Result<(), String> {
+async fn try_sign_in(server: &Mock, browser: Headless, auth: &ServerAuth) -> Result<(), String> {
     let name = ServerName::new("guarded").unwrap();
-    auth.sign_in(&name, &address(server), Hints::default(), &host).await.map_err(|error| error.to_string())
+    auth.sign_in(&name, &address(server), Hints::default(), browser.opens()).await.map_err(|error| error.to_string())
 }
 
 fn address(server: &Mock) -> url::Url {
@@ -124,11 +124,10 @@ async fn an_old_server_may_be_its_own_issuer_under_another_path() {
 async fn a_sign_in_page_that_is_a_script_is_never_opened() {
     let manners = Manners { authorization_endpoint: Some("javascript:alert(1)"), ..Manners::default() };
     let server = server(manners).await;
-    let host = Headless::default();
     let name = ServerName::new("guarded").unwrap();
-    let error = auth().sign_in(&name, &address(&server), Hints::default(), &host).await.unwrap_err().to_string();
+    let open = Box::new(|page| panic!("opened {page}"));
+    let error = auth().sign_in(&name, &address(&server), Hints::default(), open).await.unwrap_err().to_string();
     assert!(error.contains("`authorization_endpoint` of the server is not an https URL"), "{error}");
-    assert!(host.opened.lock().unwrap().is_empty());
     assert!(!server.seen().iter().any(|request| request.uri.path() == "/register"));
 }
 
@@ -154,10 +153,10 @@ async fn a_redirect_with_a_wrong_state_is_rejected_and_the_right_one_accepted() 
 #[tokio::test]
 async fn a_refusal_in_the_browser_is_reported() {
     let (server, auth) = (server(Manners::default()).await, auth());
-    let host = Headless {
+    let browser = Headless {
         tamper: Some(|url| url.replace("code=code-1", "error=access_denied&error_description=not+today")),
         ..Headless::default()
     };
-    let error = try_sign_in(&server, host, &auth).await.unwrap_err();
+    let error = try_sign_in(&server, browser, &auth).await.unwrap_err();
     assert!(error.ends_with("sign-in failed: the server refused the sign-in: access_denied not today"), "{error}");
 }

@@ -23,7 +23,7 @@ fn open_pages(editor: &mut TestEditor) {
 }
 
 /// A workspace whose user has one server, `shop`, and an input `tenant`.
-async fn open(home: Home, shop: Value) -> Harness {
+pub async fn open(home: Home, shop: Value) -> Harness {
     std::fs::create_dir_all(home.paths().config_dir).unwrap();
     let inputs = json!([{ "id": "tenant", "type": "promptString", "description": "Tenant" }]);
     let config = json!({ "inputs": inputs, "servers": { "shop": shop } });

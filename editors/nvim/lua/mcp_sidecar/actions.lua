@@ -53,6 +53,10 @@ M.handlers = {
     if params.trusted ~= false then return require("mcp_sidecar.ui.approval").trust(params.server) end
     client.command("mcp.server.trust", params)
   end,
+  ["mcp.server.auth"] = function(params)
+    if not params.signOut then return require("mcp_sidecar.ui.sign_in").start(params.server) end
+    client.command("mcp.server.auth", params)
+  end,
   ["mcp.servers"] = function(params) require("mcp_sidecar.ui.dashboard").open("servers", nil, params.server) end,
   ["mcp.approval.show"] = function(params) require("mcp_sidecar.ui.approval").focus(params.id) end,
   ["mcp.tool.open"] = function(params) require("mcp_sidecar.ui.call").start(params.tool) end,

@@ -210,6 +210,14 @@ M.handlers = {
     vim.notify(params.message, levels[params.type], { title = "mcp-sidecar" })
     return vim.NIL
   end,
+  ["window/showDocument"] = function(err, params, ctx)
+    local shown = params.external and require("mcp_sidecar.ui.sign_in").show(params.uri)
+    local answer = vim.lsp.handlers["window/showDocument"](err, params, ctx)
+    if not params.external or answer.success then return answer end
+    -- There is no browser here. The user opens the page on another machine.
+    if not shown then vim.notify("Open this page in your browser: " .. params.uri, nil, { title = "mcp-sidecar" }) end
+    return { success = true }
+  end,
 }
 
 return M

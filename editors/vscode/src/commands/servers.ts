@@ -18,6 +18,7 @@ import type {
 import { plural, quoted, sentence } from "../text";
 import { type App, busy, confirm, register, type ServerArgument, serverOf } from "./app";
 import { reloadText, unsaved, written } from "./files";
+import { signIn } from "./signIn";
 
 /** The command for each kind of action, and what it does. */
 const KINDS: Record<ActionKind, [command: string, verb: string]> = {
@@ -107,11 +108,7 @@ const WINDOWS: { [N in keyof Commands]?: (app: App, params: Commands[N]["params"
   "mcp.server.trust": (app, params) =>
     params.trusted === false ? app.sidecar.command("mcp.server.trust", params) : review(app, params.server),
   "mcp.server.auth": (app, params) =>
-    params.signOut
-      ? app.sidecar.command("mcp.server.auth", params)
-      : busy(`Signing in to ${quoted(params.server)}: continue in the browser`, (_, token) =>
-          app.sidecar.command("mcp.server.auth", params, token),
-        ),
+    params.signOut ? app.sidecar.command("mcp.server.auth", params) : signIn(app, params),
   "mcp.servers": (_, params) => commands.executeCommand("mcpSidecar.server.reveal", params),
   "mcp.tools": (_, params) => commands.executeCommand("mcpSidecar.server.reveal", params),
   "mcp.tool.open": (_, { tool }) => commands.executeCommand("mcpSidecar.tool.call", { tool }),

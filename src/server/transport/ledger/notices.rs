@@ -7,13 +7,48 @@ use serde_json::Value;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Ledger;
+use crate::model::{CallId, UnknownNotification};
 use crate::server::transport::{Listed, Progress, ServerNotice};
-use crate::text::{mask, one_line, visible};
+use crate::text::{holds_secret, mask, mask_value, one_line, visible};
 
 /// Longer log messages are truncated.
 const MAX_LOG_CHARS: usize = 16 << 10;
 /// Unknown methods to remember, so that each is logged once.
 const MAX_UNKNOWN_METHODS: usize = 64;
+
+/// The first words of methods that MCP defines, with or without `notifications/` before them. An agent would take such a
+/// notification for one of ours, or it names something that has another name or no meaning there.
+const RESERVED: [&str; 18] = [
+    "cancelled",
+    "completion",
+    "discover",
+    "elicitation",
+    "initialize",
+    "initialized",
+    "logging",
+    "message",
+    "messages",
+    "ping",
+    "progress",
+    "prompts",
+    "resources",
+    "roots",
+    "sampling",
+    "subscriptions",
+    "tasks",
+    "tools",
+];
+/// Longer names are not names.
+const MAX_METHOD_BYTES: usize = 128;
+
+/// Whether a notification that we do not know must not be passed on.
+fn is_reserved(method: &str) -> bool {
+    let name = method.trim_start_matches("notifications/");
+    let first = name.split('/').next().unwrap_or_default().to_ascii_lowercase();
+    let is_name =
+        !name.is_empty() && method.len() <= MAX_METHOD_BYTES && method.bytes().all(|byte| byte.is_ascii_graphic());
+    !is_name || holds_secret(method) || RESERVED.contains(&first.as_str())
+}
 
 impl Ledger {
     /// Handles a notification. Returns those that rmcp needs.
@@ -42,12 +77,7 @@ impl Ledger {
                     None => String::new(),
                 };
                 let text = visible(&mask(&format!("{logger}{data}")), MAX_LOG_CHARS);
-                // The stream of a request carries only messages about it.
-                let calls = match stream {
-                    Some(request) => self.call_of(request).into_iter().collect(),
-                    None => self.open_calls(),
-                };
-                self.notify(ServerNotice::Log { level: one_line(level, 20), text, calls });
+                self.notify(ServerNotice::Log { level: one_line(level, 20), text, calls: self.calls_on(stream) });
             }
             "notifications/tools/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Tools)),
             "notifications/resources/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Resources)),
@@ -61,14 +91,37 @@ impl Ledger {
                 let notification = serde_json::from_value::<ServerNotification>(message).ok()?;
                 return Some(JsonRpcMessage::notification(notification));
             }
-            _ => {
-                let mut state = self.state();
-                if state.unknown.len() < MAX_UNKNOWN_METHODS && state.unknown.insert(one_line(method, 80)) {
-                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "ignored an unknown notification");
-                }
-            }
+            _ => self.unknown(method, params.as_ref(), stream),
         }
         None
+    }
+
+    /// Passes on a notification that we do not know. It counts like a log message.
+    fn unknown(&self, method: &str, params: Option<&Value>, stream: Option<&RequestId>) {
+        let is_short = || params.is_none_or(|params| params.to_string().len() <= MAX_LOG_CHARS);
+        let ignored = match method {
+            _ if is_reserved(method) => Some("MCP gives it another meaning"),
+            _ if !is_short() => Some("it is too long"),
+            _ => None,
+        };
+        if let Some(reason) = ignored {
+            let mut state = self.state();
+            if state.unknown.len() < MAX_UNKNOWN_METHODS && state.unknown.insert(one_line(method, 80)) {
+                let method = one_line(&mask(method), 80);
+                tracing::debug!(server = %self.0.server, method, reason, "ignored an unknown notification");
+            }
+            return;
+        }
+        let notification = UnknownNotification { method: method.to_owned(), params: params.map(mask_value) };
+        self.notify(ServerNotice::Unknown { notification, calls: self.calls_on(stream) });
+    }
+
+    /// The calls that a message may be about. The stream of a request carries only messages about it.
+    fn calls_on(&self, stream: Option<&RequestId>) -> Vec<CallId> {
+        match stream {
+            Some(request) => self.call_of(request).into_iter().collect(),
+            None => self.open_calls(),
+        }
     }
 
     fn progress(&self, params: &Value) {
@@ -116,7 +169,10 @@ impl Ledger {
             ServerNotice::Log { .. } => {
                 self.0.dropped_logs.fetch_add(1, Ordering::Relaxed);
             }
-            ServerNotice::ResourceUpdated(_) | ServerNotice::Warning(_) | ServerNotice::Skipped { .. } => {
+            ServerNotice::ResourceUpdated(_)
+            | ServerNotice::Unknown { .. }
+            | ServerNotice::Warning(_)
+            | ServerNotice::Skipped { .. } => {
                 tracing::debug!(server = %self.0.server, "dropped a notice: the queue is full");
             }
         }
