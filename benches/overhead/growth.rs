@@ -24,8 +24,7 @@ const AGENTS: [usize; 4] = [1, 5, 20, 50];
 const QUESTIONS: [usize; 4] = [1, 10, 100, 1_000];
 
 pub fn run(place: &Path) -> io::Result<Vec<Growth>> {
-    let servers: Open =
-        |count, place| Ok(vec![Route::open(Kind::AgentAlone, Servers { count, tools: 2 }, place)?]);
+    let servers: Open = |count, place| Ok(vec![Route::open(Kind::AgentAlone, Servers { count, tools: 2 }, place)?]);
     let tools: Open = |tools, place| Ok(vec![Route::open(Kind::AgentAlone, Servers { count: 1, tools }, place)?]);
     let agents: Open = |agents, place| {
         let one = Servers { count: 1, tools: 2 };

@@ -25,7 +25,10 @@ const PEER_END_TIMEOUT: Duration = Duration::from_secs(5);
 /// A request to the server. Each route has its own format.
 #[derive(Clone)]
 pub enum Request {
-    Call { tool: &'static str, text: String },
+    Call {
+        tool: &'static str,
+        text: String,
+    },
     List,
     /// A call that the user is asked about, from an editor.
     Ask,
