@@ -224,7 +224,7 @@ fn percentile(samples: &mut [f64], percent: usize) -> Option<f64> {
 fn unless_peer(kind: Kind, opened: io::Result<Route>) -> io::Result<Option<Route>> {
     match opened {
         Err(error) if kind.peer().is_some() => {
-            println!("{} is left out: {error}", kind.name());
+            println!("{} is left out: {}", kind.name(), error.to_string().lines().next().unwrap_or_default());
             Ok(None)
         }
         opened => opened.map(Some),

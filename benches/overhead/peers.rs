@@ -26,7 +26,6 @@ enum Setup {
     HubOfRust,
     Aggregator,
     ProxyOfRust,
-    HubOfNode,
     Fastmcp,
     ProxyOfPython,
 }
@@ -38,11 +37,10 @@ pub struct Prepared {
     pub listens: Option<(SocketAddr, &'static str)>,
 }
 
-pub const ALL: [Peer; 6] = [
+pub const ALL: [Peer; 5] = [
     Peer { name: "mcp-hub (crate)", program: "bin/mcp-hub", setup: Setup::HubOfRust },
     Peer { name: "mcp-aggregator", program: "bin/mcp-aggregator", setup: Setup::Aggregator },
     Peer { name: "mcp-proxy (crate)", program: "bin/mcp-proxy", setup: Setup::ProxyOfRust },
-    Peer { name: "mcp-hub (npm)", program: "node_modules/.bin/mcp-hub", setup: Setup::HubOfNode },
     Peer { name: "fastmcp", program: "venv/bin/fastmcp", setup: Setup::Fastmcp },
     Peer { name: "mcp-proxy (PyPI)", program: "venv/bin/mcp-proxy", setup: Setup::ProxyOfPython },
 ];
@@ -114,10 +112,6 @@ impl Peer {
                 }
                 command.arg("--config").arg(&config);
                 (text, Some("/"))
-            }
-            Setup::HubOfNode => {
-                command.arg("--config").arg(&config).arg("--port").arg(port.port().to_string());
-                (json!({ "mcpServers": json_servers(|_| json!({})) }).to_string(), Some("/mcp"))
             }
             Setup::Fastmcp => {
                 let config = config.with_extension("json");
