@@ -52,10 +52,11 @@ impl Files {
         keep_private(&private(OpenOptions::new().write(true).create(true)).open(&self.database)?)
     }
 
-    /// Writes a new database to the disk.
+    /// Writes a new database to the disk. There is no log where the file system cannot share one.
     pub fn flush(&self) -> io::Result<()> {
         [&self.wal, &self.database]
             .into_iter()
+            .filter(|file| file.exists())
             .try_for_each(|file| OpenOptions::new().write(true).open(file)?.sync_data())
     }
 
@@ -108,4 +109,17 @@ fn keep_private(_file: &File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_without_a_log_can_be_written_to_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::new(&folder.path().join("state.db"));
+        files.make_private().unwrap();
+        files.flush().unwrap();
+    }
 }
