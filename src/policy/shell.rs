@@ -29,6 +29,10 @@ pub struct ShellCommand {
     pub commands: BTreeSet<String>,
     /// The number of commands that were found directly in the text.
     count: usize,
+    /// The text is read as other shells than bash do, where that makes a difference.
+    reads_otherwise: bool,
+    /// … and has been read so.
+    is_read_otherwise: bool,
 }
 
 impl ShellCommand {

@@ -490,6 +490,7 @@ mod passing {
             workflow: None,
             timeout: None,
             meta: Default::default(),
+            unknown_fields: Default::default(),
         }
     }
 

@@ -1,11 +1,17 @@
-//! Splits a text into commands and their words.
+//! Splits a text into commands and their words, as bash does.
+//!
+//! Shells disagree about a few texts: where a quote ends then depends on the shell. Such a text is read a second time, as the
+//! simpler shells do.
 
-use super::{ShellCommand, commands};
+mod documents;
+mod quotes;
+
+use super::commands::{self, KEYWORDS};
+use super::{MAX_DEPTH, ShellCommand, TOO_MUCH};
+use documents::Document;
 
 /// Characters that mean themselves in every shell, outside of quotes.
 const LITERAL: &str = "_@%+=:,./-";
-/// The same inside of double quotes.
-const LITERAL_IN_QUOTES: &str = "_@%+=:,./- '|&;<>()[]{}*?#~^";
 
 const SUBSTITUTION: &str = "a substitution";
 const UNFINISHED: &str = "an unfinished quote or bracket";
@@ -19,18 +25,57 @@ pub struct Scanner<'a> {
     word: Option<String>,
     /// The next word is the file of a redirection.
     skips_word: bool,
+    /// The next word ends a document.
+    document: Option<Document>,
+    /// The documents that start on the next line.
+    documents: Vec<Document>,
+    /// The open brackets, if this reads a substitution: the text after its last bracket is not part of it.
+    brackets: Option<usize>,
+    /// How many `case` are open: a bracket ends one of their patterns.
+    cases: usize,
 }
 
 impl<'a> Scanner<'a> {
     pub fn new(found: &'a mut ShellCommand, text: &str, depth: usize) -> Self {
-        Self { found, chars: text.chars().collect(), at: 0, depth, words: Vec::new(), word: None, skips_word: false }
+        Self::at(found, text.chars().collect(), 0, depth)
+    }
+
+    fn at(found: &'a mut ShellCommand, chars: Vec<char>, at: usize, depth: usize) -> Self {
+        Self {
+            found,
+            chars,
+            at,
+            depth,
+            words: Vec::new(),
+            word: None,
+            skips_word: false,
+            document: None,
+            documents: Vec::new(),
+            brackets: None,
+            cases: 0,
+        }
     }
 
     pub fn run(mut self) {
+        self.read();
+    }
+
+    /// Reads up to the end of the text, or of the substitution. Returns whether there is one.
+    fn read(&mut self) -> bool {
         while let Some(c) = self.next() {
+            if c == ')' {
+                // The word may be `esac`.
+                self.end_word();
+                if self.brackets == Some(0) && self.cases == 0 {
+                    self.end_command();
+                    return true;
+                }
+            }
             self.take(c);
         }
         self.end_command();
+        self.read_documents();
+        false
     }
 
     fn next(&mut self) -> Option<char> {
@@ -63,6 +108,9 @@ impl<'a> Scanner<'a> {
             '\n' | '\r' | ';' => {
                 self.note("several commands");
                 self.end_command();
+                if c == '\n' {
+                    self.read_documents();
+                }
             }
             '|' => {
                 self.note("a pipe");
@@ -76,18 +124,22 @@ impl<'a> Scanner<'a> {
             '(' | ')' => {
                 self.note("a subshell");
                 self.end_command();
+                if let Some(brackets) = &mut self.brackets {
+                    *brackets = if c == '(' { *brackets + 1 } else { brackets.saturating_sub(1) };
+                }
             }
             '<' | '>' => self.redirect(c),
             '\'' => self.single_quoted(),
             '"' => self.double_quoted(),
             '\\' => {
                 self.note("an escape");
+                self.quote_document();
                 if let Some(next) = self.next().filter(|next| *next != '\n') {
                     self.push(next);
                 }
             }
-            '$' => self.dollar(),
-            '`' => self.backquoted(),
+            '$' => self.dollar(false),
+            '`' => self.backquoted(false),
             '#' if self.word.is_none() => {
                 self.note("a comment");
                 while self.peek().is_some_and(|next| next != '\n') {
@@ -110,146 +162,74 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// `>file`, `2>&1`, `<<EOF`, or `<(command)`.
-    fn redirect(&mut self, c: char) {
-        if self.skip('(') {
-            return self.bracketed('(', ')');
-        }
-        self.note("a redirection");
-        // The number of a file descriptor is not a word of the command.
-        if self.word.as_ref().is_some_and(|word| word.chars().all(|c| c.is_ascii_digit())) {
-            self.word = None;
-        }
-        self.end_word();
-        while self.skip(c) || self.skip('&') || self.skip('-') || self.skip('|') {}
-        self.skips_word = true;
-    }
-
-    fn single_quoted(&mut self) {
-        self.word.get_or_insert_default();
-        loop {
-            match self.next() {
-                Some('\'') => return,
-                Some(c) => {
-                    if c.is_control() || !c.is_ascii() {
-                        self.note("an unusual character");
-                    }
-                    self.push(c);
-                }
-                None => return self.note(UNFINISHED),
-            }
-        }
-    }
-
-    fn double_quoted(&mut self) {
-        self.word.get_or_insert_default();
-        loop {
-            match self.next() {
-                Some('"') => return,
-                Some('$') => self.dollar(),
-                Some('`') => self.backquoted(),
-                Some('\\') => {
-                    self.note("an escape");
-                    if let Some(next) = self.next() {
-                        self.push(next);
-                    }
-                }
-                Some(c) => {
-                    if !c.is_ascii_alphanumeric() && !LITERAL_IN_QUOTES.contains(c) {
-                        self.note("an unusual character");
-                    }
-                    self.push(c);
-                }
-                None => return self.note(UNFINISHED),
-            }
-        }
-    }
-
-    /// After `$`.
-    fn dollar(&mut self) {
-        match self.peek() {
-            Some('(') => {
-                self.at += 1;
-                self.bracketed('(', ')');
-            }
-            Some('{') => {
-                self.at += 1;
-                self.note("a variable");
-                self.bracketed('{', '}');
-            }
-            Some('\'') => self.note("an escape"),
-            _ => {
-                self.note("a variable");
-                self.push('$');
-            }
-        }
-    }
-
-    /// Reads up to the bracket that closes, and what is in it as commands.
-    fn bracketed(&mut self, open: char, close: char) {
+    /// Reads a substitution as commands, after its bracket.
+    fn substituted(&mut self) {
         self.note(SUBSTITUTION);
-        let (start, mut level, mut quote) = (self.at, 1_usize, None);
-        while let Some(c) = self.next() {
-            match (c, quote) {
-                ('\\', Some('"') | None) => {
-                    self.next();
-                }
-                (c, Some(quoted)) if c == quoted => quote = None,
-                (_, Some('\'')) => {}
-                ('\'' | '"', None) => quote = Some(c),
-                (c, _) if c == open => level += 1,
-                (c, _) if c == close => level -= 1,
-                _ => {}
-            }
-            if level == 0 {
-                break;
+        let word = self.word.take();
+        if self.depth >= MAX_DEPTH {
+            self.note(TOO_MUCH);
+            self.skip_brackets();
+        } else {
+            let chars = std::mem::take(&mut self.chars);
+            let mut inner = Scanner::at(&mut *self.found, chars, self.at, self.depth + 1);
+            inner.brackets = Some(0);
+            let is_whole = inner.read();
+            (self.chars, self.at) = (inner.chars, inner.at);
+            if !is_whole {
+                self.note(UNFINISHED);
             }
         }
-        if level > 0 {
-            self.note(UNFINISHED);
-        }
-        let end = if level == 0 { self.at - 1 } else { self.at };
-        self.substituted(start, end);
-    }
-
-    /// After a backquote.
-    fn backquoted(&mut self) {
-        self.note(SUBSTITUTION);
-        let start = self.at;
-        loop {
-            match self.next() {
-                Some('`') => return self.substituted(start, self.at - 1),
-                Some('\\') => {
-                    self.next();
-                }
-                Some(_) => {}
-                None => {
-                    self.note(UNFINISHED);
-                    return self.substituted(start, self.at);
-                }
-            }
-        }
-    }
-
-    fn substituted(&mut self, start: usize, end: usize) {
-        let inner: String = self.chars.get(start..end).unwrap_or_default().iter().collect();
-        self.found.scan(&inner, self.depth + 1);
+        self.word = word;
         // What it prints is unknown.
         self.push('$');
     }
 
-    fn end_word(&mut self) {
-        if let Some(word) = self.word.take() {
-            match std::mem::take(&mut self.skips_word) {
-                true => {}
-                false => self.words.push(word),
+    fn skip_brackets(&mut self) {
+        let mut level = 1_usize;
+        while let Some(c) = self.next().filter(|_| level > 0) {
+            match c {
+                '(' => level += 1,
+                ')' => level -= 1,
+                _ => {}
             }
         }
+    }
+
+    /// Reads the rest again, as shells that are not bash do. Once is enough: the reading as bash is the usual one.
+    fn read_otherwise(&mut self, before: &str) {
+        if !std::mem::replace(&mut self.found.is_read_otherwise, true) {
+            let rest = self.chars.get(self.at..).unwrap_or_default();
+            let text: String = before.chars().chain(rest.iter().copied()).collect();
+            self.found.reads_otherwise = true;
+            self.found.scan(&text, self.depth + 1);
+            self.found.reads_otherwise = false;
+        }
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        if let Some(document) = self.document.take() {
+            return self
+                .documents
+                .push(document.with_end(word, self.at.checked_sub(1).and_then(|at| self.chars.get(at))));
+        }
+        if std::mem::take(&mut self.skips_word) {
+            return;
+        }
+        if self.words.iter().all(|word| KEYWORDS.contains(&word.as_str())) {
+            match word.as_str() {
+                "case" => self.cases += 1,
+                "esac" => self.cases = self.cases.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.words.push(word);
     }
 
     fn end_command(&mut self) {
         self.end_word();
         self.skips_word = false;
+        self.document = None;
         let words = std::mem::take(&mut self.words);
         if words.is_empty() {
             return;

@@ -131,3 +131,6 @@ fn hostile_texts_are_read_in_limits() {
     }
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
+
+mod exact;
+mod hidden;

@@ -328,12 +328,15 @@ fn remote(lines: &mut Lines, prefix: &str, remote: &Remote) {
     for (name, value) in headers {
         lines.add_value(format!("{prefix}headers.{name}"), value);
     }
-    if let Some(OAuth { client_id, client_secret, scopes, callback_port, grant }) = oauth {
+    if let Some(OAuth { client_id, client_secret, private_key, scopes, callback_port, grant }) = oauth {
         let id = client_id.as_deref().unwrap_or("(registered)");
         let port = callback_port.map_or(String::new(), |port| format!(" port {port}"));
         lines.add(format!("{prefix}oauth"), format!("client {id} scopes {}{port}", scopes.join(" ")));
         if let Some(secret) = client_secret {
             lines.add_value(format!("{prefix}oauth.clientSecret"), secret);
+        }
+        if let Some(key) = private_key {
+            lines.add_value(format!("{prefix}oauth.privateKey"), key);
         }
         if *grant != Grant::default() {
             lines.add(format!("{prefix}oauth.grantType"), grant.name());

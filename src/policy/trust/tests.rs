@@ -1,5 +1,6 @@
 mod attacks;
 mod details;
+mod loaded;
 mod own_launches;
 mod workspaces;
 

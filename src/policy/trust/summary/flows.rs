@@ -43,6 +43,9 @@ pub fn flows(launch: &Launch, known: &Values) -> Vec<String> {
             if let Some(OAuth { client_secret: Some(secret), .. }) = oauth {
                 add(secret, "as the client secret of its sign-in", Some(&host));
             }
+            if let Some(OAuth { private_key: Some(key), .. }) = oauth {
+                add(key, "as a key that signs in for you, but is not sent,", Some(&host));
+            }
         }
         Launch::Tcp { host, port: _ } => add(host, "in the address", Some("that address")),
         Launch::Sdk { name: _ } => {}
