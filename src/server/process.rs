@@ -63,6 +63,9 @@ const STDERR_GRACE: Duration = Duration::from_millis(100);
 /// own error names the cause.
 const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 const MAX_ENVIRONMENT_BYTES: usize = 1 << 20;
+/// The size of the pipe from a server, which is usually a quarter of this.
+#[cfg(target_os = "linux")]
+const PIPE_SIZE: usize = 256 << 10;
 
 /// A running server process. Dropping it ends the process and its descendants in the background; `end` also waits for
 /// them.
@@ -159,6 +162,9 @@ impl Process {
         else {
             return Err("cannot open the pipes of the new process".to_owned().into());
         };
+        // A large result then needs fewer changes between the server and us. The user's other programs share the limit.
+        #[cfg(target_os = "linux")]
+        rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_SIZE).ok();
         let stderr_task = tracker.spawn(stderr::drain(stderr, logs));
         let (exit, exited) = watch::channel(None);
         let stop = CancellationToken::new();
@@ -336,6 +342,9 @@ async fn terminate(child: &mut Child, descendants: &mut Descendants) -> std::io:
 
 /// Ends the processes that outlived the leader: members of its group, and marked processes that left the group.
 async fn sweep(descendants: &mut Descendants) {
+    if !proc_table::may_have_descendants() {
+        return;
+    }
     // Exits come in bursts, and reading the table of processes for each of them would take long.
     let table = ProcTable::shared().await;
     if descendants.have_ended(&table) {

@@ -1,8 +1,13 @@
 //! The running processes according to `/proc`. Empty outside of Linux, where only process groups are known.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
+
+/// More than the longest `/proc/<pid>/stat`: 52 numbers and a short name.
+const MAX_STAT: usize = 2 << 10;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +84,17 @@ pub fn has_children() -> bool {
     true
 }
 
+/// Whether there may be descendants of this process. An orphan among them becomes our child before we learn of the exit of
+/// its parent.
+pub fn may_have_descendants() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        has_children() || !matches!(rustix::process::child_subreaper(), Ok(Some(_)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    true
+}
+
 /// The children of a process that are alive. While some of them end, the kernel's lists may leave out others, and the whole
 /// table one that has just forked: only if nothing is found several times, nothing is there.
 pub fn living_children_of(pid: u32) -> Vec<ProcEntry> {
@@ -122,7 +138,10 @@ pub fn process(pid: u32) -> Option<ProcEntry> {
     if !cfg!(target_os = "linux") {
         return None;
     }
-    parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    // One read returns all of it. The name of a program need not be UTF-8.
+    let mut line = [0; MAX_STAT];
+    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
+    parse(pid, &String::from_utf8_lossy(line.get(..length)?))
 }
 
 /// Whether the environment of the process has the variable `name` with this prefix.
@@ -168,6 +187,21 @@ mod tests {
         let line = "42 (a) b (c)) S 7 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         let entry = parse(42, line).unwrap();
         assert_eq!(entry, ProcEntry { pid: 42, parent: 7, group: 40, session: 39, zombie: false, started: 98765 });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_cannot_hide_behind_a_name_that_is_not_utf8() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let found = processes().into_iter().find(|entry| entry.pid == child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.map(|entry| entry.parent), Some(std::process::id()));
     }
 
     #[cfg(target_os = "linux")]
