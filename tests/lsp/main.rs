@@ -18,6 +18,7 @@ mod diagnostics;
 mod documents;
 mod exchange;
 mod foreign_actions;
+mod gate;
 mod hidden_text;
 mod hostile_repository;
 mod language_features;
