@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(25);
 const SERVER: &str = "suite";
 /// The name of the client secret in the keyring.
 const CLIENT_SECRET: &str = "client-secret";
+/// The name of the private key in the keyring.
+const PRIVATE_KEY: &str = "private-key";
 /// A tool of the suite that takes the schema of another tool.
 const ECHO: &str = "json_schema_echo";
 /// The scenarios in which a machine signs in, without a user.
@@ -64,6 +66,7 @@ struct Scenario {
 struct Parameters {
     client_id: Option<String>,
     client_secret: Option<String>,
+    private_key_pem: Option<String>,
     /// The calls to make. Without any, each tool is called with sample arguments.
     #[serde(rename = "toolCalls")]
     tool_calls: Vec<ToolCall>,
@@ -98,10 +101,12 @@ async fn run_scenario(scenario: &Scenario) -> anyhow::Result<()> {
     settings.servers.attempts = 1;
     // In a temporary file: the scenario must not use the user's keyring.
     settings.secrets.file = true;
-    if let Some(secret) = &scenario.parameters.client_secret {
+    let Parameters { client_secret, private_key_pem, .. } = &scenario.parameters;
+    for (name, value) in [(CLIENT_SECRET, client_secret), (PRIVATE_KEY, private_key_pem)] {
+        let Some(value) = value else { continue };
         let keyring = Keyring::without_system(&paths);
         keyring.allow_file(true);
-        keyring.set(&keyring_name(CLIENT_SECRET), &Secret::new(secret)).await?;
+        keyring.set(&keyring_name(name), &Secret::new(value)).await?;
     }
     let runner = Runner { engine: Engine::start_isolated(paths, settings) };
     let _user = SimulatedUser::attach(&runner.engine);
@@ -118,10 +123,13 @@ impl Runner {
     async fn run_scenario(&self, scenario: &Scenario) -> anyhow::Result<()> {
         let parameters = &scenario.parameters;
         let mut oauth = json!({ "clientId": parameters.client_id.as_deref().unwrap_or(CLIENT_DOCUMENT) });
-        if parameters.client_secret.is_some()
-            && let Some(fields) = oauth.as_object_mut()
-        {
-            fields.insert("clientSecret".to_owned(), json!(format!("${{keyring:{CLIENT_SECRET}}}")));
+        if let Some(fields) = oauth.as_object_mut() {
+            if parameters.client_secret.is_some() {
+                fields.insert("clientSecret".to_owned(), json!(format!("${{keyring:{CLIENT_SECRET}}}")));
+            }
+            if parameters.private_key_pem.is_some() {
+                fields.insert("privateKey".to_owned(), json!(format!("${{keyring:{PRIVATE_KEY}}}")));
+            }
             if scenario.name.starts_with(WITHOUT_USER) {
                 fields.insert("grantType".to_owned(), json!("client_credentials"));
             }

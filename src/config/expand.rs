@@ -101,12 +101,20 @@ pub struct Endpoint {
     pub client: Option<Client>,
 }
 
-/// A client with its own secret.
+/// A client that signs in by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Client {
     pub id: String,
-    pub secret: Secret,
+    pub proof: Proof,
     pub scopes: Vec<String>,
+}
+
+/// What a client proves its id with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proof {
+    Secret(Secret),
+    /// A private key in PEM format, which signs and is not sent.
+    Key(Secret),
 }
 
 /// Why a launch cannot be expanded. The messages never contain a value.
@@ -143,16 +151,14 @@ pub fn references(launch: &Launch) -> Vec<Reference> {
     found
 }
 
-/// The same with the client secret, which only a sign-in needs.
+/// The same with the client secret and the key, which only a sign-in needs.
 pub fn all_references(launch: &Launch) -> Vec<Reference> {
-    let secret = match launch {
-        Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => {
-            remote.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_deref())
-        }
+    let oauth = match launch {
+        Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => remote.oauth.as_ref(),
         Launch::Stdio(_) | Launch::Tcp { .. } | Launch::Sdk { .. } => None,
     };
     let mut found = references(launch);
-    secret.into_iter().for_each(|secret| collect(secret, 0, &mut found));
+    oauth.into_iter().flat_map(own_secrets).for_each(|secret| collect(secret, 0, &mut found));
     found
 }
 
@@ -265,15 +271,25 @@ fn endpoint(remote: &Remote, values: &Values) -> Result<Endpoint, ExpandError> {
 }
 
 fn client(oauth: &OAuth, values: &Values) -> Result<Option<Client>, ExpandError> {
-    let OAuth { client_id, client_secret, scopes, callback_port: _, grant } = oauth;
-    match (grant, client_id, client_secret) {
-        (Grant::ClientCredentials, Some(id), Some(secret)) => {
-            let secret = Secret::new(text(secret, values)?);
-            Ok(Some(Client { id: id.clone(), secret, scopes: scopes.clone() }))
+    let OAuth { client_id, client_secret, private_key, scopes, callback_port: _, grant } = oauth;
+    let proof = match (client_secret, private_key) {
+        _ if *grant == Grant::AuthorizationCode => return Ok(None),
+        (Some(secret), _) => Proof::Secret(Secret::new(text(secret, values)?)),
+        (None, Some(key)) => {
+            let key = Secret::new(text(key, values)?);
+            // Its lines are as secret as the whole.
+            key.reveal().lines().filter(|line| !line.starts_with("-----")).for_each(|line| drop(Secret::new(line)));
+            Proof::Key(key)
         }
-        // The file was checked: both are there.
-        (Grant::ClientCredentials | Grant::AuthorizationCode, ..) => Ok(None),
-    }
+        // The file was checked: one of them is there.
+        (None, None) => return Ok(None),
+    };
+    Ok(client_id.as_ref().map(|id| Client { id: id.clone(), proof, scopes: scopes.clone() }))
+}
+
+/// What a client signs in with.
+fn own_secrets(oauth: &OAuth) -> impl Iterator<Item = &str> {
+    [&oauth.client_secret, &oauth.private_key].into_iter().filter_map(|secret| secret.as_deref())
 }
 
 /// Encodes an id as one path segment.
@@ -417,7 +433,7 @@ fn remote_texts(remote: &Remote) -> impl Iterator<Item = &str> {
     let Remote { url, headers, oauth } = remote;
     // When the user signs in, the client secret is expanded only then.
     let machine = oauth.iter().filter(|oauth| oauth.grant == Grant::ClientCredentials);
-    let secret = machine.filter_map(|oauth| oauth.client_secret.as_deref());
+    let secret = machine.flat_map(own_secrets);
     std::iter::once(url.as_str()).chain(headers.values().map(String::as_str)).chain(secret)
 }
 

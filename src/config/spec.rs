@@ -261,6 +261,8 @@ pub struct OAuth {
     pub client_id: Option<String>,
     /// Not expanded until the user signs in.
     pub client_secret: Option<String>,
+    /// Instead of the secret, for a client that signs in by itself. A reference to a key in PEM format.
+    pub private_key: Option<String>,
     pub scopes: Vec<String>,
     pub callback_port: Option<u16>,
     pub grant: Grant,
@@ -272,7 +274,7 @@ pub enum Grant {
     /// The user signs in.
     #[default]
     AuthorizationCode,
-    /// The client signs in with its own secret, without a user.
+    /// The client signs in with its own secret or key, without a user.
     ClientCredentials,
 }
 

@@ -3,6 +3,7 @@
 //! of its entry. Each server has its own [`ServerAuth`], which keeps its challenge until the user signs in.
 
 mod account;
+mod assertion;
 mod callback;
 mod client_credentials;
 mod discovery;
@@ -54,7 +55,7 @@ pub struct Hints {
 impl Hints {
     /// The values of a definition. Its secret is already resolved.
     pub fn new(oauth: spec::OAuth, client_secret: Option<Secret>) -> Self {
-        let spec::OAuth { client_id, client_secret: _, scopes, callback_port, grant: _ } = oauth;
+        let spec::OAuth { client_id, client_secret: _, private_key: _, scopes, callback_port, grant: _ } = oauth;
         // A URL is the id of a client that the server does not know yet; the server must be able to fetch it.
         let (client_metadata_url, client_id) = match client_id {
             Some(id) if id.starts_with("https://") => (Some(id), None),

@@ -158,6 +158,52 @@ async fn a_machine_signs_in_with_its_own_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_machine_signs_in_with_its_own_key() {
+    let Some(issuer) = Issuer::start().await else { return };
+    // From a password manager, from the keyring, and from a variable without line breaks.
+    for (algorithm, reference) in
+        [("ES256", "${keyring:by-command}"), ("RS256", "${keyring:machine}"), ("EdDSA", "${MACHINE_KEY}")]
+    {
+        let key =
+            issuer.client.get(format!("{}/key/{algorithm}", issuer.base)).send().await.unwrap().text().await.unwrap();
+        let id = format!("signer-{algorithm}");
+        let oauth =
+            json!({ "grantType": "client_credentials", "clientId": id, "privateKey": reference, "scopes": "notes" });
+        let home =
+            home(json!({ "url": format!("{}/mcp", issuer.base), "oauth": oauth, "tools": { "*": "allow-session" } }));
+        std::fs::write(home.path("key.pem"), &key).unwrap();
+        let settings = format!(
+            "secrets = \"file\"\n[log]\nlevel = \"trace\"\n[secret-commands]\nby-command = [\"cat\", {:?}]\n",
+            home.path("key.pem")
+        );
+        std::fs::write(home.path("config/config.toml"), settings).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(PROGRAM);
+            command.args(arguments).envs(home.variables()).env("MACHINE_KEY", key.replace('\n', "\\n"));
+            command.current_dir(home.project()).stdin(std::fs::File::open(home.path("key.pem")).unwrap());
+            command
+        };
+        assert!(run(&["secret", "set", "machine"]).output().await.unwrap().status.success());
+        let called = run(&["call", "far/whoami", "--yes"]).output().await.unwrap();
+        let shown = String::from_utf8_lossy(&called.stdout) + String::from_utf8_lossy(&called.stderr);
+        assert!(shown.contains(&format!("client {id}")), "{algorithm}: {shown}");
+        let second_line = key.lines().nth(1).unwrap();
+        let logs =
+            Command::new("grep").args(["-rlF", second_line]).arg(home.path("state/logs")).output().await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&logs.stdout), "", "{algorithm}: the key is in no log");
+        assert!(!shown.contains(second_line), "{algorithm}: {shown}");
+
+        // The key of another client is refused.
+        let entry = std::fs::read_to_string(home.path("config/mcp.json")).unwrap();
+        std::fs::write(home.path("config/mcp.json"), entry.replace(&id, "machine")).unwrap();
+        let tested = run(&["test", "far"]).output().await.unwrap();
+        let shown = String::from_utf8_lossy(&tested.stdout) + String::from_utf8_lossy(&tested.stderr);
+        assert!(shown.contains("the issuer refused the client `machine`"), "{algorithm}: {shown}");
+    }
+    assert_eq!(issuer.count("client_credentials").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_machine_with_a_wrong_secret_is_refused_for_good_and_the_user_cannot_sign_in_instead() {
     let Some(issuer) = Issuer::start().await else { return };
     let oauth = json!({ "grantType": "client_credentials", "clientId": "machine", "clientSecret": "${MACHINE}" });

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::sample;
 use crate::engine::Engine;
 use crate::engine::approvals::{Kind, Reply};
-use crate::engine::editors::{Abilities, Attachment, Editor, Identity};
+use crate::engine::editors::{Abilities, Attachment, Editor, Identity, Page};
 use crate::model::{Error, Result, ServerName};
 use crate::server::transport::net::{is_loopback, ready_tls};
 
@@ -73,8 +73,8 @@ impl Editor for Browser {
         std::future::ready(Err(none)).boxed()
     }
 
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        async move { visit(&url).await.is_ok_and(|page| page.status().is_success()) }.boxed()
+    fn open_url(&self, page: Page) -> BoxFuture<'static, bool> {
+        async move { visit(&page.url).await.is_ok_and(|page| page.status().is_success()) }.boxed()
     }
 
     fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {

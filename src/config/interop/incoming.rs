@@ -260,7 +260,7 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
     let port = text(["callbackPort", "callback_port"]).and_then(|port| port.parse().ok()).filter(|port| *port > 0);
     let grant = text(["grantType", "grant_type"]).and_then(|name| Grant::named(&name)).unwrap_or_default();
     let client_id = text(["clientId", "client_id"]);
-    let oauth = OAuth { client_id, client_secret: None, scopes, callback_port: port, grant };
+    let oauth = OAuth { client_id, client_secret: None, private_key: None, scopes, callback_port: port, grant };
     (oauth != OAuth::default()).then_some(oauth)
 }
 

@@ -103,13 +103,16 @@ fn remote(Remote { url, headers, oauth }: &Remote) -> Map<String, Value> {
     if !headers.is_empty() {
         entry.insert("headers".to_owned(), json!(headers));
     }
-    if let Some(OAuth { client_id, client_secret, scopes, callback_port, grant }) = oauth {
+    if let Some(OAuth { client_id, client_secret, private_key, scopes, callback_port, grant }) = oauth {
         let mut oauth = Map::new();
         if let Some(id) = client_id {
             oauth.insert("clientId".to_owned(), json!(id));
         }
         if let Some(secret) = client_secret {
             oauth.insert("clientSecret".to_owned(), json!(secret));
+        }
+        if let Some(key) = private_key {
+            oauth.insert("privateKey".to_owned(), json!(key));
         }
         if !scopes.is_empty() {
             oauth.insert("scopes".to_owned(), json!(scopes));

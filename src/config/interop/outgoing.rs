@@ -190,7 +190,7 @@ impl Writer<'_> {
     }
 
     fn oauth(&mut self, oauth: &OAuth) {
-        let OAuth { client_id, client_secret, scopes, callback_port, grant } = oauth;
+        let OAuth { client_id, client_secret, private_key, scopes, callback_port, grant } = oauth;
         let keys = &self.keys.oauth;
         let secret = client_secret.as_deref().map(|secret| self.convert(secret));
         let (scopes_key, scopes) = match keys.scopes {
@@ -209,7 +209,8 @@ impl Writer<'_> {
             (keys.client_secret, "clientSecret", secret.map(Value::from)),
             (keys.callback_port, "callbackPort", callback_port.map(Value::from)),
             (scopes_key, "scopes", scopes),
-            // None of the other programs has a key for it.
+            // None of the other programs has a key for these.
+            (None, "privateKey", private_key.as_ref().map(|_| Value::Null)),
             (None, "grantType", (*grant != Grant::default()).then_some(Value::Null)),
         ];
         for (key, ours, value) in values {

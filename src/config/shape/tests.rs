@@ -77,6 +77,16 @@ fn a_client_that_signs_in_by_itself_needs_a_secret_that_is_not_in_the_file() {
         assert_eq!(servers, 0, "{secret}");
         assert!(codes.contains("secret-not-referenced"), "{secret}: {codes}");
     }
+    for (key, expected) in
+        [("${keyring:c}", ""), ("${C}", ""), ("-----BEGIN PRIVATE KEY-----", "secret-not-referenced")]
+    {
+        let (servers, codes) = read(&format!(r#"{{ {client}, "privateKey": "{key}" }}"#));
+        assert_eq!((servers == 1, codes.contains(expected)), (expected.is_empty(), true), "{key}: {codes}");
+    }
+    let (both, alone) =
+        (r#""clientSecret": "${keyring:c}", "privateKey": "${keyring:k}""#, r#"{ "privateKey": "${keyring:k}" }"#);
+    assert_eq!(read(&format!("{{ {client}, {both} }}")).0, 0);
+    assert_eq!(read(alone), (0, "missing-key".to_owned()));
     assert_eq!(read(&format!("{{ {client} }}")), (0, "missing-key".to_owned()));
     assert_eq!(read(r#"{ "grantType": "implicit" }"#), (0, "unknown-type".to_owned()));
 }

@@ -94,6 +94,13 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
             Some(value)
         });
     }
+    if let Some(member) = fields.get("privateKey") {
+        oauth.private_key = reader.in_key(member, |reader| expandable(reader, &member.value));
+        if oauth.private_key.is_some() && !is_reference(&member.value) {
+            not_referenced(reader, "privateKey", &member.value);
+            return None;
+        }
+    }
     if let Some(member) = fields.get("scopes") {
         let scopes = reader.in_key(member, |reader| reader.text_or_texts(&member.value)).unwrap_or_default();
         oauth.scopes = scopes.iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect();
@@ -106,23 +113,44 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
         oauth.grant = Grant::named(name)?;
     }
     match oauth.grant {
+        Grant::AuthorizationCode if oauth.private_key.is_some() => {
+            reader.problem(Code::MissingKey, &node.span, "`privateKey` needs `\"grantType\": \"client_credentials\"`");
+            None
+        }
         Grant::AuthorizationCode => Some(oauth),
         Grant::ClientCredentials => client_credentials(reader, &fields, node).then_some(oauth),
     }
 }
 
-/// Checks that the client can sign in by itself: both values are there, and the secret is not part of the file.
+/// Checks that the client can sign in by itself: it has an id, and either a secret or a key that is not part of the file.
 fn client_credentials(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> bool {
-    let mut complete = true;
-    for key in ["clientId", "clientSecret"] {
-        if fields.get(key).is_none() {
-            let message = format!("`grantType` `client_credentials` needs `{key}`");
-            reader.problem(Code::MissingKey, &node.span, message);
-            complete = false;
-        }
+    let mut missing = |what: &str| {
+        let message = format!("`grantType` `client_credentials` needs {what}");
+        reader.problem(Code::MissingKey, &node.span, message);
+    };
+    let has_id = fields.get("clientId").is_some();
+    if !has_id {
+        missing("`clientId`");
     }
-    let Some(secret) = fields.get("clientSecret") else { return false };
-    let written = secret.value.text().unwrap_or_default();
+    match (fields.get("clientSecret"), fields.get("privateKey")) {
+        (None, None) => {
+            missing("`clientSecret` or `privateKey`");
+            false
+        }
+        (Some(_), Some(_)) => {
+            missing("either `clientSecret` or `privateKey`, not both");
+            false
+        }
+        (Some(secret), None) if !is_reference(&secret.value) => {
+            not_referenced(reader, "clientSecret", &secret.value);
+            false
+        }
+        (Some(_), None) | (None, Some(_)) => has_id,
+    }
+}
+
+/// Whether a value is a single reference to something that is not part of the file.
+fn is_reference(value: &Node) -> bool {
     let refers = |reference: &Reference| match reference {
         Reference::Variable { default, .. } => default.is_none(),
         Reference::Keyring(_) | Reference::Input(_) => true,
@@ -133,10 +161,12 @@ fn client_credentials(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node)
         | Reference::Cwd
         | Reference::Unknown(_) => false,
     };
-    let is_reference = matches!(pieces(written).as_slice(), [Piece::Reference { reference, .. }] if refers(reference));
-    if !is_reference {
-        let message = "`clientSecret` must be a single reference: `${keyring:NAME}`, `${env:NAME}` or `${input:ID}`";
-        reader.problem(Code::SecretNotReferenced, &secret.value.span, message);
-    }
-    complete && is_reference
+    let written = value.text().unwrap_or_default();
+    matches!(pieces(written).as_slice(), [Piece::Reference { reference, .. }] if refers(reference))
+}
+
+fn not_referenced(reader: &mut Reader<'_>, key: &str, value: &Node) {
+    let message =
+        format!("`{key}` must be a single reference: `${{keyring:NAME}}`, `${{env:NAME}}` or `${{input:ID}}`");
+    reader.problem(Code::SecretNotReferenced, &value.span, message);
 }
