@@ -4,6 +4,7 @@
 //! `table` defines all names, descriptions and types; `mcp-sidecar config --default` prints them.
 
 mod agents;
+mod headers;
 mod read;
 mod secret_commands;
 mod sets;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use crate::paths::Paths;
 pub use agents::{Agent, SECTION as AGENTS};
+pub use headers::{Headers, Part as HeaderPart, parts as header_parts};
 pub use sets::SECTION as SETS;
 
 /// Every duration, limit and list that can be set, with its default. See `mcp-sidecar config --default`.
@@ -161,6 +163,8 @@ pub struct Registry {
 pub struct Telemetry {
     /// The base URL of an OTLP collector; empty: nothing is exported.
     pub otlp_endpoint: String,
+    /// What each export is sent with.
+    pub otlp_headers: Headers,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -294,7 +298,7 @@ impl Default for Settings {
             secrets: Secrets { file: false },
             sandbox: Sandbox { method: "auto".to_owned(), bubblewrap: String::new() },
             registry: Registry { url: "https://registry.modelcontextprotocol.io".to_owned() },
-            telemetry: Telemetry { otlp_endpoint: String::new() },
+            telemetry: Telemetry { otlp_endpoint: String::new(), otlp_headers: Headers::new() },
             editor: Editor { hide_lenses: Vec::new(), own_files: Vec::new() },
             agents: BTreeMap::new(),
             sets: BTreeMap::new(),

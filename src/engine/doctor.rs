@@ -1,7 +1,8 @@
 //! Checks what the servers of this workspace need on this machine, and says how to fix it.
 //!
 //! A check fails only if something is affected: a program that no server uses may be missing. Starts no server and reads
-//! no values; for a variable, only whether it is set. Of the common programs, it prints the version.
+//! no values; for a variable, only whether it is set. Of the common programs, it prints the version. A collector of calls
+//! gets an empty export, with its headers.
 
 mod hooks;
 mod machine;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::telemetry::Failure;
 use crate::config::expand::{self, Reference};
 use crate::config::interop::Homes;
 use crate::config::{Definition, Environment, Environments, Launch, Loaded, Severity};
@@ -28,6 +30,8 @@ use crate::text::one_line;
 
 /// A locked keyring waits for a password. The doctor does not.
 const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
+/// Long enough for a program that prints a secret, and then for the collector.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How far back the doctor looks for the last answer to an agent. A server can have the name of one.
 const MAX_CALLS: usize = 100;
 /// Programs that start most servers.
@@ -69,6 +73,7 @@ impl Engine {
         let needed = needs_keyring(&loaded, &settings.secret_commands);
         let keyring =
             keyring(tokio::time::timeout(KEYRING_TIMEOUT, inner.shared.vault.keyring().location()).await.ok(), needed);
+        let export = export(tokio::time::timeout(EXPORT_TIMEOUT, self.try_export()).await.ok());
         inner.store.flush().await;
         let health = inner.store.health().borrow().clone();
         let environments = self.environments();
@@ -83,6 +88,7 @@ impl Engine {
             checks.extend(machine::managed(&paths, std::env::var_os(MANAGED_VARIABLE).as_deref()));
             checks.extend(variables(&loaded, &environments));
             checks.push(keyring);
+            checks.extend(export);
             let user = environments.in_folder(None);
             checks.extend(secret_commands::check(&loaded, &settings.secret_commands, user));
             checks.extend(sandbox::check(&loaded, &settings.sandbox));
@@ -268,6 +274,20 @@ fn keyring(answer: Option<crate::model::Result<String>>, needed: bool) -> Check 
             Check::good("keyring", format!("{why}, but no server needs it"))
         }
         None => Check::bad("keyring", "it does not respond", "check whether it is waiting to be unlocked"),
+    }
+}
+
+/// Whether the collector takes an export; nothing if there is no collector.
+fn export(answer: Option<Option<Result<String, Failure>>>) -> Option<Check> {
+    const NAME: &str = "telemetry";
+    match answer {
+        Some(None) => None,
+        Some(Some(Ok(address))) => Some(Check::good(NAME, format!("calls are exported to {address}"))),
+        Some(Some(Err(Failure { why, fix }))) => Some(Check::bad(NAME, why, fix)),
+        None => {
+            let message = format!("no answer within {} s", EXPORT_TIMEOUT.as_secs());
+            Some(Check::bad(NAME, message, "check the collector and the secrets that `telemetry.otlp-headers` names"))
+        }
     }
 }
 

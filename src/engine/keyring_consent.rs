@@ -3,6 +3,7 @@
 
 use super::approvals::{Answer, Approval, Kind};
 use super::host::{EngineHost, question};
+use super::secret_commands;
 use super::vault::Vault;
 use crate::config::spec::{Definition, Launch, Remote};
 use crate::model::{Decision, ToolId};
@@ -41,7 +42,7 @@ impl EngineHost {
         match command {
             Some(command) => {
                 let environment = self.environments.borrow().in_folder(None).clone();
-                let folder = self.paths.state_dir.join("secret-commands");
+                let folder = secret_commands::folder(&self.paths);
                 let output = self.vault.commands.output(command, &environment, &folder).await;
                 output.map(Some).map_err(|why| format!("cannot get {source}: {why}"))
             }

@@ -2,7 +2,7 @@
 //! may ask the user for each run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
 use crate::config::Environment;
-use crate::paths::make_private_folder;
+use crate::paths::{Paths, make_private_folder};
 use crate::server::process::run_secret_command;
 use crate::text::{Secret, io_reason};
 
@@ -20,6 +20,11 @@ const KEPT: Duration = Duration::from_secs(300);
 type Output = Shared<BoxFuture<'static, Result<Secret, String>>>;
 /// By command, with the time of the start.
 type Outputs = BTreeMap<Vec<String>, (Instant, Output)>;
+
+/// The empty private folder that commands run in.
+pub fn folder(paths: &Paths) -> PathBuf {
+    paths.state_dir.join("secret-commands")
+}
 
 /// Cheap to clone; all clones share the outputs. The lock is private and never held over an await.
 #[derive(Clone, Default)]

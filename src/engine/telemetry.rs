@@ -3,24 +3,24 @@
 //! They contain names, the decision, the outcome and durations, but no arguments, results, messages or URIs. A call never
 //! waits: what does not fit into the queue is dropped and counted.
 
+mod collector;
+mod otlp;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
-use url::Url;
 
-use crate::model::{CallId, CallKind, CallRecord};
-use crate::server::transport::net::{is_loopback, ready_tls};
+use super::Engine;
+use crate::model::{CallId, CallRecord};
 use crate::settings::Settings;
+pub use collector::{Collector, Failure};
 
 /// Calls that may wait for the export.
 const QUEUE: usize = 1_024;
 /// Calls in one request.
 const BATCH: usize = 128;
-/// How long the collector may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
 /// The key of `_meta` that names the trace of a request.
 const TRACEPARENT: &str = "traceparent";
 
@@ -31,6 +31,9 @@ pub struct Telemetry {
     /// Created with the first call that is exported.
     queue: Arc<OnceLock<mpsc::Sender<Exported>>>,
     dropped: Arc<AtomicU64>,
+    collector: Collector,
+    /// Why the last export failed.
+    failure: Arc<watch::Sender<Option<Failure>>>,
 }
 
 /// One call.
@@ -81,8 +84,9 @@ fn parse_traceparent(text: &str) -> Option<(String, String, String)> {
 }
 
 impl Telemetry {
-    pub fn new(settings: watch::Receiver<Arc<Settings>>) -> Self {
-        Self { settings, queue: Arc::default(), dropped: Arc::default() }
+    pub fn new(settings: watch::Receiver<Arc<Settings>>, collector: Collector) -> Self {
+        let failure = Arc::new(watch::Sender::new(None));
+        Self { settings, queue: Arc::default(), dropped: Arc::default(), collector, failure }
     }
 
     pub fn is_on(&self) -> bool {
@@ -96,8 +100,9 @@ impl Telemetry {
         }
         let queue = self.queue.get_or_init(|| {
             let (sender, receiver) = mpsc::channel(QUEUE);
+            let (settings, dropped) = (self.settings.clone(), self.dropped.clone());
             // Ends with the last clone, which holds the sender.
-            tokio::spawn(export(receiver, self.settings.clone(), self.dropped.clone()));
+            tokio::spawn(export(receiver, settings, dropped, self.collector.clone(), self.failure.clone()));
             sender
         });
         let record = CallRecord { arguments: None, requested_arguments: None, result: None, ..record.clone() };
@@ -111,20 +116,18 @@ async fn export(
     mut queue: mpsc::Receiver<Exported>,
     settings: watch::Receiver<Arc<Settings>>,
     dropped: Arc<AtomicU64>,
+    mut collector: Collector,
+    failure: Arc<watch::Sender<Option<Failure>>>,
 ) {
-    ready_tls();
     let mut calls = Vec::new();
     let mut reported = 0;
     while queue.recv_many(&mut calls, BATCH).await > 0 {
-        let endpoint = settings.borrow().telemetry.otlp_endpoint.clone();
-        let mut is_lost = false;
-        for (path, body) in [("v1/traces", traces(&calls)), ("v1/logs", logs(&calls))] {
-            if let Err(why) = send(&endpoint, path, &body).await {
-                tracing::debug!(%why, path, "cannot export calls");
-                is_lost = true;
-            }
+        let settings = settings.borrow().clone();
+        let mut failed = None;
+        for (path, body) in [("v1/traces", otlp::traces(&calls)), ("v1/logs", otlp::logs(&calls))] {
+            failed = collector.send(&settings, path, &body).await.err().or(failed);
         }
-        if is_lost {
+        if failed.is_some() {
             dropped.fetch_add(calls.len() as u64, Ordering::Relaxed);
         }
         calls.clear();
@@ -132,128 +135,28 @@ async fn export(
         // Each time that the number doubles, so that a collector that is gone does not fill the log.
         if total > 0 && total >= reported * 2 {
             reported = total;
-            tracing::warn!(total, "records of calls were not exported: the collector at telemetry.otlp-endpoint fails");
+            let why = failed.as_ref().map_or_else(|| "the collector is too slow".to_owned(), Failure::to_string);
+            tracing::warn!(total, %why, "records of calls were not exported");
         }
+        failure.send_if_modified(|known| std::mem::replace(known, failed.clone()) != failed);
     }
 }
 
-async fn send(endpoint: &str, path: &str, body: &Value) -> Result<(), String> {
-    let url = Url::parse(&format!("{}/{path}", endpoint.trim_end_matches('/'))).map_err(|error| error.to_string())?;
-    let mut client = reqwest::Client::builder().timeout(TIMEOUT).redirect(reqwest::redirect::Policy::none());
-    if url.host_str().is_some_and(is_loopback) {
-        client = client.no_proxy();
+impl Engine {
+    /// Why calls cannot be exported now. `None` while they can, and before the first one.
+    pub fn export_failure(&self) -> watch::Receiver<Option<Failure>> {
+        self.0.shared.telemetry.failure.subscribe()
     }
-    if url.scheme() == "http" {
-        client = client.tls_certs_only([]);
+
+    /// Sends an empty export to the collector, if there is one. Returns its address.
+    pub async fn try_export(&self) -> Option<Result<String, Failure>> {
+        let telemetry = &self.0.shared.telemetry;
+        let settings = telemetry.settings.borrow().clone();
+        telemetry.is_on().then_some(())?;
+        let mut collector = telemetry.collector.clone();
+        let sent = collector.send(&settings, "v1/traces", &otlp::traces(&[])).await;
+        Some(sent.map(|()| collector::address(&settings)))
     }
-    let client = client.build().map_err(|error| error.without_url().to_string())?;
-    let answer = client.post(url).json(body).send().await.map_err(|error| error.without_url().to_string())?;
-    match answer.status().is_success() {
-        true => Ok(()),
-        false => Err(format!("HTTP {}", answer.status().as_u16())),
-    }
-}
-
-fn traces(calls: &[Exported]) -> Value {
-    let spans: Vec<Value> = calls.iter().map(span).collect();
-    json!({ "resourceSpans": [{ "resource": resource(), "scopeSpans": [{ "scope": scope(), "spans": spans }] }] })
-}
-
-fn logs(calls: &[Exported]) -> Value {
-    let records: Vec<Value> = calls.iter().map(log).collect();
-    json!({ "resourceLogs": [{ "resource": resource(), "scopeLogs": [{ "scope": scope(), "logRecords": records }] }] })
-}
-
-fn resource() -> Value {
-    json!({ "attributes": [text("service.name", "mcp-sidecar"), text("service.version", env!("CARGO_PKG_VERSION"))] })
-}
-
-fn scope() -> Value {
-    json!({ "name": "mcp-sidecar", "version": env!("CARGO_PKG_VERSION") })
-}
-
-fn text(key: &str, value: &str) -> Value {
-    json!({ "key": key, "value": { "stringValue": value } })
-}
-
-fn number(key: &str, value: f64) -> Value {
-    json!({ "key": key, "value": { "doubleValue": value } })
-}
-
-fn span(call: &Exported) -> Value {
-    let (start, end) = times(&call.record);
-    let Span { trace, id, parent, flags: _ } = &call.span;
-    let status = if call.record.success { json!({ "code": 1 }) } else { json!({ "code": 2 }) };
-    let mut span = json!({
-        "traceId": trace, "spanId": id, "name": name(&call.record), "kind": 3, "status": status,
-        "startTimeUnixNano": start, "endTimeUnixNano": end, "attributes": attributes(call),
-    });
-    if let (Some(parent), Some(fields)) = (parent, span.as_object_mut()) {
-        fields.insert("parentSpanId".to_owned(), json!(parent));
-    }
-    span
-}
-
-fn log(call: &Exported) -> Value {
-    let (_, end) = times(&call.record);
-    let Span { trace, id, .. } = &call.span;
-    let (level, level_name) = if call.record.success { (9, "INFO") } else { (17, "ERROR") };
-    json!({
-        "timeUnixNano": end, "severityNumber": level, "severityText": level_name, "traceId": trace, "spanId": id,
-        "body": { "stringValue": name(&call.record) }, "attributes": attributes(call),
-    })
-}
-
-/// Start and end in nanoseconds, as OTLP writes them.
-fn times(record: &CallRecord) -> (String, String) {
-    let start = i128::from(record.time.unix_millis()) * 1_000_000;
-    let lasted = ((record.duration_ms + record.waited_ms) * 1e6) as i128;
-    (start.to_string(), (start + lasted).to_string())
-}
-
-/// The MCP method and what it is about. URIs may contain values, so they are left out.
-fn name(record: &CallRecord) -> String {
-    let method = method(record.kind);
-    match subject(record) {
-        Some(subject) => format!("{method} {subject}"),
-        None => method.to_owned(),
-    }
-}
-
-fn method(kind: CallKind) -> &'static str {
-    match kind {
-        CallKind::Tool => "tools/call",
-        CallKind::Resource => "resources/read",
-        CallKind::Subscription => "resources/subscribe",
-        CallKind::Prompt => "prompts/get",
-        CallKind::Completion => "completion/complete",
-        CallKind::Hook => "hook",
-    }
-}
-
-fn subject(record: &CallRecord) -> Option<&str> {
-    match record.kind {
-        CallKind::Tool | CallKind::Prompt | CallKind::Hook => Some(&record.tool),
-        CallKind::Resource | CallKind::Subscription | CallKind::Completion => None,
-    }
-}
-
-fn attributes(call: &Exported) -> Vec<Value> {
-    let record = &call.record;
-    let mut attributes = vec![
-        text("mcp.method.name", method(record.kind)),
-        text("mcp_sidecar.call_id", &record.call_id.0),
-        text("mcp_sidecar.server", record.server.as_str()),
-        text("mcp_sidecar.requester.kind", &record.requester.kind.to_string()),
-        text("mcp_sidecar.requester.name", &record.requester.name),
-        text("mcp_sidecar.decision", &record.decision),
-        text("mcp_sidecar.outcome", if record.success { "success" } else { "error" }),
-        number("mcp_sidecar.duration_ms", record.duration_ms),
-        number("mcp_sidecar.waited_ms", record.waited_ms),
-    ];
-    attributes.extend(subject(record).map(|subject| text("gen_ai.tool.name", subject)));
-    attributes.extend(call.error.map(|kind| text("error.type", kind)));
-    attributes
 }
 
 #[cfg(test)]

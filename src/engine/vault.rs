@@ -3,14 +3,16 @@
 //! Without a keyring, each question is still asked only once per session, and a sign-in lasts until the engine exits.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::secret_commands::SecretCommands;
+use crate::config::Environment;
 use crate::model::Result;
-use crate::secrets::Keyring;
+use crate::secrets::{Keyring, keyring_name};
 use crate::server::oauth::{TokenLock, TokenStore};
 use crate::text::Secret;
 
@@ -37,6 +39,24 @@ impl Vault {
         match known {
             Some(secret) => Some(secret),
             None => self.keyring.get(name).await.ok().flatten(),
+        }
+    }
+
+    /// What `${keyring:name}` means in the user's own settings: the output of a command, or an entry of the keyring. `folder`
+    /// is an empty private folder for the command. The error is for the user.
+    pub async fn entry(
+        &self,
+        name: &str,
+        commands: &BTreeMap<String, Vec<String>>,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<Option<Secret>, String> {
+        if let Some(command) = commands.get(name) {
+            return self.commands.output(command.clone(), environment, folder).await.map(Some);
+        }
+        match self.get(&keyring_name(name)).await {
+            Some(secret) => Ok(Some(secret)),
+            None => self.keyring.location().await.map(|_| None).map_err(|error| error.to_string()),
         }
     }
 

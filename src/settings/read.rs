@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::table::{ALL, FromEditor, Kind, Setting};
-use super::{Problem, Settings, SettingsFile, agents, secret_commands, sets, units};
+use super::{Problem, Settings, SettingsFile, agents, headers, secret_commands, sets, units};
 use crate::paths::read_file;
 use crate::text::toml_reason;
 
@@ -146,7 +146,9 @@ fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
         DeValue::Boolean(yes) => Value::from(*yes),
         DeValue::Datetime(time) => Value::from(time.to_string()),
         DeValue::Array(items) => items.iter().map(toml_to_json).collect(),
-        DeValue::Table(_) => Value::Object(serde_json::Map::new()),
+        DeValue::Table(table) => {
+            Value::Object(table.iter().map(|(key, value)| (key.get_ref().to_string(), toml_to_json(value))).collect())
+        }
     }
 }
 
@@ -212,13 +214,9 @@ fn refusal(setting: &Setting, before: &mut Settings, after: &mut Settings) -> Op
             }
         }
         // There is no order between the words.
-        Kind::Choice(_, at) | Kind::Text(at) => {
-            if at(after) == at(before) {
-                Ordering::Equal
-            } else {
-                Ordering::Greater
-            }
-        }
+        Kind::Choice(_, at) | Kind::Text(at) if at(after) == at(before) => Ordering::Equal,
+        Kind::Headers(at) if at(after) == at(before) => Ordering::Equal,
+        Kind::Choice(..) | Kind::Text(_) | Kind::Headers(_) => Ordering::Greater,
         Kind::Toggle(_, at) => at(after).cmp(&at(before)),
     };
     let name = setting.name();
@@ -243,6 +241,7 @@ fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), 
         Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "must be smaller")?,
         Kind::Strings(at) => *at(settings) = list(value)?,
         Kind::Files(at) => *at(settings) = files(value)?,
+        Kind::Headers(at) => *at(settings) = headers::read(value)?,
         Kind::Text(at) => *at(settings) = value.as_str().ok_or("expected a text")?.to_owned(),
         Kind::Choice(words, at) => *at(settings) = choice(value, words)?.to_owned(),
         Kind::Toggle(words, at) => *at(settings) = choice(value, words)? == words[1],
@@ -472,6 +471,7 @@ mod tests {
             url = "https://registry.example.test"
             [telemetry]
             otlp-endpoint = "http://127.0.0.1:4318"
+            otlp-headers = { Authorization = "Bearer ${keyring:otlp}" }
         "#;
         let (from_file, problems) = toml(file);
         assert_eq!(problems, []);
@@ -485,6 +485,7 @@ mod tests {
                 Kind::Strings(_) => (json!(["two"]), json!(["one", "three"])),
                 Kind::Choice(..) if name == "sandbox.method" => (json!("auto"), json!("bubblewrap")),
                 Kind::Choice(..) | Kind::Text(_) => (json!("never"), json!("always")),
+                Kind::Headers(_) => (json!({}), json!({ "A": "${keyring:github}" })),
                 _ => (json!(2), json!(8_000_000)),
             };
             for (change, value) in [("less", less), ("more", more)] {
@@ -531,6 +532,8 @@ mod tests {
         registry.url: more
         telemetry.otlp-endpoint: less
         telemetry.otlp-endpoint: more
+        telemetry.otlp-headers: less
+        telemetry.otlp-headers: more
         ");
         let mut settings = from_file;
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Settings;
+use super::{Headers, Settings};
 use FromEditor::{Any, Less, More, Nothing};
 
 /// One setting. Its name in `config.toml` is `key` below `[section]`; the empty section is the top of the file.
@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Strings(fn(&mut Settings) -> &mut Vec<String>),
     /// Paths below a workspace folder.
     Files(fn(&mut Settings) -> &mut Vec<String>),
+    /// Header → value that refers to secrets.
+    Headers(fn(&mut Settings) -> &mut Headers),
     /// Any text.
     Text(fn(&mut Settings) -> &mut String),
     /// One of these words.
@@ -288,6 +290,13 @@ pub(super) const ALL: &[Setting] = &[
         "The base URL of an OpenTelemetry collector (OTLP over HTTP) that gets a span and a log record of each call. If empty, nothing is exported.",
         Nothing,
         Kind::Text(|s| &mut s.telemetry.otlp_endpoint),
+    ),
+    row(
+        "telemetry",
+        "otlp-headers",
+        "Headers for the collector, such as { Authorization = \"Bearer ${keyring:otlp}\" }. Each value must refer to a secret: an entry of the keyring, or the output of a command below [secret-commands].",
+        Nothing,
+        Kind::Headers(|s| &mut s.telemetry.otlp_headers),
     ),
     row(
         "editor",

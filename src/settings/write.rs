@@ -86,6 +86,7 @@ fn value(setting: &Setting, settings: &Settings) -> Value {
         Kind::Number(at) => json!(at(settings)),
         Kind::Strings(at) | Kind::Files(at) => json!(at(settings)),
         Kind::Choice(_, at) | Kind::Text(at) => json!(at(settings)),
+        Kind::Headers(at) => json!(at(settings)),
         Kind::Toggle([no, yes], at) => json!(if *at(settings) { yes } else { no }),
     }
 }
@@ -250,6 +251,10 @@ mod tests {
         # The base URL of an OpenTelemetry collector (OTLP over HTTP) that gets a span and a log record of
         # each call. If empty, nothing is exported.
         otlp-endpoint = ""
+
+        # Headers for the collector, such as { Authorization = "Bearer ${keyring:otlp}" }. Each value must
+        # refer to a secret: an entry of the keyring, or the output of a command below [secret-commands].
+        otlp-headers = {}
 
         [editor]
         # Code lenses to hide because the editor shows its own, such as "status", "start" or "stop".

@@ -1,5 +1,4 @@
-//! More than one machine: a gateway as a server, an agent behind an SSH forward, and a collector of traces. All of them are
-//! programs of others.
+//! More than one machine: a gateway as a server, and an agent behind an SSH forward. All of them are programs of others.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,12 +12,12 @@ use crate::servers;
 use crate::stdio_agent::{PATIENCE, PROGRAM, StdioAgent, text};
 use crate::support::Home;
 
-async fn free_port() -> u16 {
+pub async fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
 /// Waits for a line that contains these words.
-async fn line_with<R: AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>, words: &str) -> String {
+pub async fn line_with<R: AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>, words: &str) -> String {
     let found = async {
         loop {
             let line = lines.next_line().await.unwrap().unwrap_or_else(|| panic!("it ended before `{words}`"));
@@ -149,85 +148,4 @@ async fn an_agent_reaches_the_endpoint_through_an_ssh_forward() {
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
     let answer = post(token.trim(), Some(session), call).await.unwrap().text().await.unwrap();
     assert!(answer.contains("through SSH"), "{answer}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn calls_are_exported_to_a_collector_without_their_arguments() {
-    let Some(rotel) = servers::backend("MCP_BACKEND_ROTEL") else { return };
-    let (home, http, grpc) = (Home::new(), free_port().await, free_port().await);
-    let mut collector = Command::new(rotel);
-    collector.args([
-        "start",
-        "--exporter",
-        "blackhole",
-        "--debug-log",
-        "traces",
-        "--debug-log",
-        "logs",
-        "--debug-log-verbosity",
-        "detailed",
-    ]);
-    collector.args(["--otlp-http-endpoint", &format!("127.0.0.1:{http}")]);
-    collector.args(["--otlp-grpc-endpoint", &format!("127.0.0.1:{grpc}")]);
-    let mut collector = collector.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-    let mut lines = BufReader::new(collector.stdout.take().unwrap()).lines();
-    line_with(&mut lines, "Starting Rotel").await;
-
-    let settings = format!("[telemetry]\notlp-endpoint = \"http://127.0.0.1:{http}\"\n");
-    std::fs::write(home.path("config/config.toml"), settings).unwrap();
-    let demo =
-        json!({ "command": PROGRAM, "args": ["demo-server"], "tools": { "echo": "allow-session", "add": "deny" } });
-    std::fs::write(home.path("config/mcp.json"), json!({ "servers": { "demo": demo } }).to_string()).unwrap();
-    let mut agent = StdioAgent::start(&home, &home.project()).await;
-    agent.until_listed("demo__echo").await;
-    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-    let meta = json!({ "traceparent": format!("00-{trace}-00f067aa0ba902b7-01") });
-    let params = json!({ "name": "demo__echo", "arguments": { "text": "a-private-argument" }, "_meta": meta });
-    assert_eq!(text(&agent.ask("tools/call", params).await), "a-private-argument");
-    let mut seen = vec![line_with(&mut lines, trace).await];
-    agent.call("demo__add", json!({ "a": 1, "b": 2 })).await;
-    // The log record of the second call comes last.
-    let mut is_denied = false;
-    while seen.iter().filter(|line| line.contains("tools/call add")).count() < 2 || !is_denied {
-        let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("both calls").unwrap().unwrap();
-        is_denied |= line.contains("mcp_sidecar.decision: Str(deny)");
-        seen.push(line);
-    }
-    let shown = seen.join("\n");
-    for expected in [
-        "00f067aa0ba902b7",
-        "tools/call echo",
-        "mcp_sidecar.server: Str(demo)",
-        "mcp_sidecar.requester.name: Str(stdio-agent)",
-        "mcp_sidecar.decision: Str(allow-session)",
-        "error.type: Str(denied)",
-    ] {
-        assert!(shown.contains(expected), "`{expected}` is missing: {shown}");
-    }
-    assert!(!shown.contains("a-private-argument"), "{shown}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_does_not_answer_delays_no_call() {
-    let home = Home::new();
-    // It accepts connections and never answers.
-    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let settings = format!("[telemetry]\notlp-endpoint = \"http://{}\"\n", silent.local_addr().unwrap());
-    std::fs::write(home.path("config/config.toml"), settings).unwrap();
-    let demo = json!({ "command": PROGRAM, "args": ["demo-server"], "tools": { "*": "allow-session" } });
-    std::fs::write(home.path("config/mcp.json"), json!({ "servers": { "demo": demo } }).to_string()).unwrap();
-    let mut agent = StdioAgent::start(&home, &home.project()).await;
-    agent.until_listed("demo__echo").await;
-    agent.call("demo__echo", json!({ "text": "0" })).await;
-    let (_held, _) = tokio::time::timeout(PATIENCE, silent.accept()).await.expect("it exports").unwrap();
-    // The export waits for five seconds; hundreds of calls do not.
-    let calls = async {
-        for number in 1..300 {
-            assert_eq!(
-                text(&agent.call("demo__echo", json!({ "text": number.to_string() })).await),
-                number.to_string()
-            );
-        }
-    };
-    tokio::time::timeout(PATIENCE, calls).await.expect("no call waits for the collector");
 }

@@ -22,3 +22,4 @@ mod stdio_agent;
 mod suite;
 #[path = "../support/mod.rs"]
 mod support;
+mod telemetry;
