@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use super::Engine;
-use super::editors::Identity;
+use super::editors::{Identity, Page};
 use super::snapshot::ServerView;
 use super::turns::Turn;
 use crate::model::{Error, Result, ServerName};
@@ -24,7 +24,9 @@ impl Engine {
         // The user may take minutes in the browser. If they stop the server meanwhile, it stays stopped.
         drop(turn);
         let (editors, asked_by) = (self.0.editors.clone(), asked_by.clone());
-        let open = |page: String| async move { editors.open_page(page, Some(&asked_by)).await }.boxed();
+        let sign_in_to = Some(server.clone());
+        let open =
+            |url: String| async move { editors.open_page(Page { url, sign_in_to }, Some(&asked_by)).await }.boxed();
         running.sign_in(Box::new(open)).await?;
         if self.now().server(&server)?.actions == view.actions {
             self.act(super::Action::Restart, Some(server.clone()), Turn::default()).await?;

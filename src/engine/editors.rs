@@ -86,6 +86,14 @@ impl std::fmt::Display for Identity {
     }
 }
 
+/// A page for the user's browser.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub url: String,
+    /// The server whose sign-in it is.
+    pub sign_in_to: Option<ServerName>,
+}
+
 /// What the engine can ask an editor to do.
 pub trait Editor: Send + Sync + 'static {
     fn abilities(&self) -> &Abilities;
@@ -93,7 +101,7 @@ pub trait Editor: Send + Sync + 'static {
     /// Takes the params of MCP's `sampling/createMessage` and returns its result.
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
     /// Opens a page in the user's browser.
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool>;
+    fn open_url(&self, page: Page) -> BoxFuture<'static, bool>;
     /// The text of a file, if it has unsaved changes in this editor.
     fn unsaved(&self, _file: PathBuf) -> BoxFuture<'static, Option<String>> {
         std::future::ready(None).boxed()
@@ -218,7 +226,7 @@ impl Editors {
     }
 
     /// Opens a page in the user's browser: through the editor or shell that asks for it, or else through another one.
-    pub async fn open_page(&self, url: String, asked_by: Option<&Identity>) -> bool {
+    pub async fn open_page(&self, page: Page, asked_by: Option<&Identity>) -> bool {
         let mut editors: Vec<Arc<dyn Editor>> = self
             .lock()
             .values()
@@ -228,7 +236,7 @@ impl Editors {
         // Their user looks at this one, and may have to copy the address from it.
         editors.sort_by_key(|editor| Some(editor.identity()) != asked_by);
         for editor in editors {
-            if editor.open_url(url.clone()).await {
+            if editor.open_url(page.clone()).await {
                 return true;
             }
         }

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::documents::Documents;
 use super::editor::Editor;
-use crate::engine::editors::{self, Abilities, Identity};
+use crate::engine::editors::{self, Abilities, Identity, Page};
 use crate::model::{Error, Result, ServerName};
-use crate::protocol::events::{Buffer, BufferText, Request};
+use crate::protocol::events::{Buffer, BufferText, Notification, Request, SignInPage};
 
 /// The user may review a sampling request first, and the model needs time to answer.
 const SAMPLING_TIMEOUT: Duration = Duration::from_secs(600);
@@ -54,10 +54,14 @@ impl editors::Editor for AttachedEditor {
         .boxed()
     }
 
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        let editor = self.editor.clone();
+    fn open_url(&self, page: Page) -> BoxFuture<'static, bool> {
+        let (editor, is_plugin) = (self.editor.clone(), self.abilities.plugin);
         async move {
-            let Ok(uri) = Url::parse(&url) else { return false };
+            let Ok(uri) = Url::parse(&page.url) else { return false };
+            if let Some(server) = page.sign_in_to.filter(|_| is_plugin) {
+                let sign_in = SignInPage { server, page: uri.to_string() };
+                editor.tell(SignInPage::METHOD, &sign_in).await;
+            }
             let params = ShowDocumentParams { uri, external: Some(true), take_focus: Some(true), selection: None };
             match tokio::time::timeout(DELIVERY_TIMEOUT, editor.request::<ShowDocument>(&params)).await {
                 Ok(Ok(answer)) => answer.success,

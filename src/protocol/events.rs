@@ -67,6 +67,7 @@ messages! {
     LogMessage = "mcp/log",
     AgentsChanged = "mcp/agentsChanged",
     ResourceUpdated = "mcp/resourceUpdated",
+    SignInPage = "mcp/signInPage",
     WorkspaceTrust = "mcp/workspaceTrust",
     SdkMessage = "mcp/sdk/message" -> Done,
     SdkClose = "mcp/sdk/close" -> Done,
@@ -134,6 +135,13 @@ pub struct LogMessage {
 pub struct ResourceUpdated {
     pub server: ServerName,
     pub uri: String,
+}
+
+/// The next `window/showDocument` with this page is the sign-in to this server.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SignInPage {
+    pub server: ServerName,
+    pub page: String,
 }
 
 /// From the editor: whether it trusts the workspace.

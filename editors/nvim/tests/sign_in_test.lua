@@ -66,6 +66,44 @@ return {
     end,
   },
   {
+    "each of two sign-ins at once shows its own page",
+    function(open)
+      with_issuer(function(far)
+        with_issuer(function(near)
+          local servers = { far = { url = far .. "/mcp" }, near = { url = near .. "/mcp" } }
+          local child = open({ user = vim.json.encode({ servers = servers }) })
+          child:lua([[vim.ui.open = function() return nil, "there is no browser" end]])
+          child:command("Mcp")
+          for name in pairs(servers) do
+            child:wait(("require('mcp_sidecar.client').workspace().servers.%s.status == 'needs-auth'"):format(name))
+          end
+          -- Both are waiting before either has its page, and the second one is the first to get one.
+          child:lua([[
+            local client = require("mcp_sidecar.client")
+            local command, held = client.command, nil
+            client.command = function(name, params, done)
+              if name == "mcp.server.auth" and params.server == "far" then
+                held = function() return command(name, params, done) end
+                return function() end
+              end
+              return command(name, params, done)
+            end
+            require("mcp_sidecar.ui.sign_in").start("far")
+            require("mcp_sidecar.ui.sign_in").start("near")
+            _G.release = function() held() end
+          ]])
+          local lines = "table.concat(vim.api.nvim_buf_get_lines(vim.fn.bufnr('mcp-sign-in://%s'), 0, -1, false), ' ')"
+          local shows = function(name, base) return ("(%s):find(%q, 1, true) ~= nil"):format(lines:format(name), base) end
+          child:wait(shows("near", near .. "/auth"), "the page of `near`")
+          assert(not child:lua("return " .. shows("far", "/auth")), "`far` has no page yet")
+          child:lua("_G.release()")
+          child:wait(shows("far", far .. "/auth"), "the page of `far`")
+          assert(child:lua("return " .. shows("near", near .. "/auth")), "`near` still has its own")
+        end)
+      end)
+    end,
+  },
+  {
     "closing the window of a sign-in cancels it",
     function(open)
       with_issuer(function(base)

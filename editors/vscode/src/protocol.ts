@@ -1200,6 +1200,8 @@ export interface Notifications {
   "mcp/agentsChanged": { params: { agents: number } };
   /** A resource has changed that the editor reads with `subscribe`. */
   "mcp/resourceUpdated": { params: { server: ServerName; uri: string } };
+  /** The next `window/showDocument` with this page is the sign-in to this server. */
+  "mcp/signInPage": { params: { server: ServerName; page: string } };
   /** From the editor: whether it trusts the workspace. */
   "mcp/workspaceTrust": { params: { trusted: boolean } };
 }

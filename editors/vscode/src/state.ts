@@ -77,8 +77,10 @@ export class WorkspaceState {
     return this.groups.find(group => group.ids.includes(id));
   }
 
-  /** How each notification changes the state. */
-  readonly handlers: { [N in Exclude<keyof Notifications, "mcp/workspaceTrust">]: (params: Params<N>) => void } = {
+  /** How each notification changes the state. A sign-in shows no page here: its notification leads to the browser. */
+  readonly handlers: {
+    [N in Exclude<keyof Notifications, "mcp/workspaceTrust" | "mcp/signInPage">]: (params: Params<N>) => void;
+  } = {
     "mcp/serverChanged": ({ server }) => {
       this.known.set(server.name, server);
       this.serversEmitter.fire(server.name);

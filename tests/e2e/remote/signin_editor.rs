@@ -2,6 +2,7 @@
 
 use mcp_sidecar::engine::Engine;
 use mcp_sidecar::protocol::commands::{ApprovalResolve, ServerAuth};
+use mcp_sidecar::protocol::events::SignInPage;
 use mcp_sidecar::protocol::types::{ApprovalKind, Status};
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
@@ -69,6 +70,9 @@ async fn a_url_with_variables_can_be_signed_in_to_and_out_of() {
 
     let signed_in = workspace.run(ServerAuth { server: name("shop"), sign_out: false }).await;
     assert_eq!(signed_in.server.status, Status::Connected, "{signed_in:#?}");
+    let shown: SignInPage = workspace.editor.event().await;
+    assert_eq!(shown.server, name("shop"));
+    assert!(shown.page.starts_with(&format!("{base}/authorize?")), "{shown:?}");
     for request in mcp_requests(&server, &path) {
         let headers = ["x-tenant", "x-home", "x-folder"].map(|name| request.header(name).unwrap().to_owned());
         assert_eq!(headers, ["acme".to_owned(), user.clone(), folder.clone()]);

@@ -199,6 +199,10 @@ M.handlers = {
     "resource",
     function(_, params) require("mcp_sidecar.resources").refresh(params.server, params.uri) end
   ),
+  ["mcp/signInPage"] = function(_, params)
+    require("mcp_sidecar.ui.sign_in").show(params.server, params.page)
+    return vim.NIL
+  end,
   ["mcp/buffer"] = function(_, params) return require("mcp_sidecar.open_files").unsaved(params.file) end,
   ["mcp/sdk/message"] = function(_, params, ctx)
     require("mcp_sidecar.sdk").receive(assert(vim.lsp.get_client_by_id(ctx.client_id)), params)
@@ -211,11 +215,12 @@ M.handlers = {
     return vim.NIL
   end,
   ["window/showDocument"] = function(err, params, ctx)
-    local shown = params.external and require("mcp_sidecar.ui.sign_in").show(params.uri)
     local answer = vim.lsp.handlers["window/showDocument"](err, params, ctx)
     if not params.external or answer.success then return answer end
     -- There is no browser here. The user opens the page on another machine.
-    if not shown then vim.notify("Open this page in your browser: " .. params.uri, nil, { title = "mcp-sidecar" }) end
+    if not require("mcp_sidecar.ui.sign_in").shows(params.uri) then
+      vim.notify("Open this page in your browser: " .. params.uri, nil, { title = "mcp-sidecar" })
+    end
     return { success = true }
   end,
 }

@@ -74,7 +74,8 @@ function M.start(server)
   })
   local keys = { { "<CR>", "paste the address" }, { "y", "copy the page" }, { "q", "cancel" } }
   local bar = windows.winbar({ { (" Sign in to `%s`"):format(server), "McpTitle" } }, keys)
-  windows.show(buffer, { winbar = bar, wrap = true, rows = 12 })
+  -- Replacing the window of another sign-in would cancel that one.
+  windows.show(buffer, { winbar = bar, wrap = true, rows = 12, beside = true })
   windows.on_close(buffer, {
     back = function() end,
     closed = function()
@@ -88,15 +89,21 @@ function M.start(server)
   end)
 end
 
----Shows a page that the sidecar wants to open, if a sign-in waits for one.
+---Shows the page of a sign-in that was started here.
+---@param server string
 ---@param page string
----@return boolean shown
-function M.show(page)
-  local sign_in = vim.iter(vim.tbl_values(under_way)):find(function(each) return each.page == nil end)
-  if not sign_in then return false end
+function M.show(server, page)
+  local sign_in = under_way[server]
+  if not sign_in then return end
   sign_in.page = page
   draw(sign_in)
-  return true
+end
+
+---Whether a sign-in shows this page.
+---@param page string
+---@return boolean
+function M.shows(page)
+  return vim.iter(vim.tbl_values(under_way)):any(function(each) return each.page == page end)
 end
 
 return M

@@ -141,14 +141,15 @@ end
 
 ---Shows a buffer in a window of its kind, or in a new one.
 ---@param buffer integer
----@param opts? { mods?: table, winbar?: string, wrap?: boolean, instead?: string, rows?: integer } mods: as
----nvim_create_user_command gives them. instead: another kind of window that it may replace. rows: that it needs
+---@param opts? { mods?: table, winbar?: string, wrap?: boolean, instead?: string, beside?: boolean, rows?: integer } mods: as
+---nvim_create_user_command gives them. instead: another kind of window that it may replace. beside: it replaces none. rows: that
+---it needs
 ---@return integer window
 function M.show(buffer, opts)
   opts = opts or {}
   local shown = vim.fn.bufwinid(buffer)
-  local window = shown ~= -1 and shown or window_of_kind({ kind_of(buffer), opts.instead })
-  window = window or open_window(buffer, opts.mods or {}, opts.rows)
+  local replaced = not opts.beside and window_of_kind({ kind_of(buffer), opts.instead }) or nil
+  local window = shown ~= -1 and shown or replaced or open_window(buffer, opts.mods or {}, opts.rows)
   vim.api.nvim_set_current_win(window)
   if vim.api.nvim_win_get_buf(window) ~= buffer or shown == -1 then
     vim.api.nvim_win_set_buf(window, buffer)
