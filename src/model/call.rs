@@ -1,5 +1,6 @@
 //! A request to run a tool, who made it, and its outcome.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::raw_json::RawJson;
 use super::{Decision, ServerName, Timestamp, ToolId};
 
 /// Identifies a call in the log and in notifications; 128 random bits in hex.
@@ -17,11 +19,19 @@ pub struct CallId(pub Arc<str>);
 
 impl CallId {
     pub fn random() -> Self {
-        let mut bits = [0u8; 16];
-        if getrandom::fill(&mut bits).is_err() {
-            // The id need not be secret, only unique.
-            fastrand::fill(&mut bits);
-        }
+        // The system is asked for several at once: each question takes as long as the rest of an id.
+        thread_local!(static SPARE: RefCell<Vec<[u8; 16]>> = const { RefCell::new(Vec::new()) });
+        let bits = SPARE.with_borrow_mut(|spare| {
+            if spare.is_empty() {
+                let mut bits = [[0; 16]; 32];
+                if getrandom::fill(bits.as_flattened_mut()).is_err() {
+                    // The id need not be secret, only unique.
+                    fastrand::fill(bits.as_flattened_mut());
+                }
+                spare.extend(bits);
+            }
+            spare.pop().unwrap_or_default()
+        });
         Self(format!("{:032x}", u128::from_be_bytes(bits)).into())
     }
 }
@@ -100,6 +110,8 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// The metadata of the caller that is passed on to the server, such as `traceparent`.
     pub meta: Arc<Map<String, Value>>,
+    /// Fields of the request that MCP does not define. The server gets them, too.
+    pub unknown_fields: Arc<Map<String, Value>>,
 }
 
 /// A decision of the user, and where it was made.
@@ -112,7 +124,7 @@ pub struct Given {
 /// The result of a call, as the server sent it. Only its envelope is parsed, and large results are not copied.
 #[derive(Debug, Clone)]
 pub struct CallResult {
-    pub raw: Arc<RawValue>,
+    pub raw: RawJson,
     pub is_error: bool,
 }
 

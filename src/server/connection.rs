@@ -23,7 +23,6 @@ use rmcp::model::{
     RequestMetaObject,
 };
 use rmcp::service::{Peer, RunningService};
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -32,7 +31,7 @@ use super::client::{Client, Questions};
 use super::host::Host;
 pub use super::transport::ledger::Sent;
 use super::transport::ledger::{Ledger, Slot};
-use crate::model::{CallResult, Error, PeerInfo, Result, ServerName, ToolCall};
+use crate::model::{CallResult, Error, PeerInfo, RawJson, Result, ServerName, ToolCall};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
@@ -151,9 +150,10 @@ impl Connection {
             params.arguments = Some(call.arguments.as_ref().clone());
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
-            let request = match is_task {
-                false => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
-                true => request::call_as_task(&params, options.max_timeout),
+            let keep = is_task.then_some(options.max_timeout);
+            let request = match (keep, call.unknown_fields.is_empty()) {
+                (None, true) => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+                (keep, _) => request::custom_call(&params, keep, &call.unknown_fields),
             };
             let raw = match self.exchange_call(request, &what, &limits, call, &options).await {
                 Ok(raw) => raw,
@@ -195,17 +195,12 @@ impl Connection {
     }
 
     /// Sends a request that needs no permission.
-    pub async fn request(&self, request: Request, timeout: Duration) -> Result<Arc<RawValue>> {
+    pub async fn request(&self, request: Request, timeout: Duration) -> Result<RawJson> {
         self.send(request, timeout, None).await
     }
 
     /// Sends a request other than a tool call; returns the result as it was sent.
-    async fn send(
-        &self,
-        request: Request,
-        timeout: Duration,
-        call: Option<(&ToolCall, Sent)>,
-    ) -> Result<Arc<RawValue>> {
+    async fn send(&self, request: Request, timeout: Duration, call: Option<(&ToolCall, Sent)>) -> Result<RawJson> {
         let limits = RequestLimits { idle: timeout, total: timeout, setting: "timeout" };
         if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(subscription)) =
             (&request, &self.0.subscription)

@@ -2,8 +2,8 @@
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Smaller messages take less time than moving the other tasks does.
-const LARGE: usize = 256 << 10;
+/// Smaller messages take less time than it costs to wake another thread, move the other tasks there, and back.
+const LARGE: usize = 4 << 20;
 
 /// Runs work on a message of this size. If it is large, the tasks that wait for this thread move to another one.
 pub fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {

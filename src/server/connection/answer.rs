@@ -1,14 +1,13 @@
 //! Reads the outer fields of a result: complete, failed, or more input required. The rest stays as it was sent.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rmcp::model::InputResponses;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::model::CallId;
+use crate::model::{CallId, RawJson};
 use crate::server::client::Questions;
 use crate::server::heavy;
 use crate::text::outer_fields;
@@ -16,13 +15,13 @@ use crate::text::outer_fields;
 /// A parsed result.
 pub enum Answer {
     Complete {
-        raw: Arc<RawValue>,
+        raw: RawJson,
         is_error: bool,
         content: Content,
     },
     NeedsInput(InputRequired),
     /// A task, which has the result later.
-    Task(Arc<RawValue>),
+    Task(RawJson),
     /// An unknown kind of result.
     Other(String),
 }
@@ -84,11 +83,11 @@ impl<'a> ResultHeader<'a> {
 }
 
 impl Answer {
-    pub fn of(raw: Arc<RawValue>) -> Self {
+    pub fn of(raw: RawJson) -> Self {
         heavy(raw.get().len(), || Self::read(raw))
     }
 
-    fn read(raw: Arc<RawValue>) -> Self {
+    fn read(raw: RawJson) -> Self {
         let header = ResultHeader::of(&raw);
         let is_error = header.is_error == Some("true");
         let content = match header.content {
@@ -125,20 +124,20 @@ impl InputRequired {
 }
 
 /// An empty object.
-pub fn empty() -> Arc<RawValue> {
-    Arc::from(to_raw_value(&Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+pub fn empty() -> RawJson {
+    RawJson::from(to_raw_value(&Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
 /// Ensures that a tool result has a list of content, so that clients can parse it: a bare text or missing content is
 /// converted.
-pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
+pub fn with_content(raw: RawJson, content: Content) -> RawJson {
     if content == Content::List {
         return raw;
     }
     heavy(raw.get().len(), || converted(raw))
 }
 
-fn converted(raw: Arc<RawValue>) -> Arc<RawValue> {
+fn converted(raw: RawJson) -> RawJson {
     let mut result = match serde_json::from_str(raw.get()) {
         Ok(Value::Object(result)) => result,
         Ok(other) => Map::from_iter([("content".to_owned(), other)]),
@@ -155,7 +154,7 @@ fn converted(raw: Arc<RawValue>) -> Arc<RawValue> {
         Some(other) => json!([{ "type": "text", "text": other.to_string() }]),
     };
     result.insert("content".to_owned(), content);
-    to_raw_value(&result).map_or(raw, Arc::from)
+    to_raw_value(&result).map_or(raw, RawJson::from)
 }
 
 /// The fields of a result that has neither content nor structured content, as text.
@@ -170,8 +169,8 @@ fn other_fields(result: &Map<String, Value>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn raw(text: &str) -> Arc<RawValue> {
-        Arc::from(RawValue::from_string(text.to_owned()).unwrap())
+    fn raw(text: &str) -> RawJson {
+        RawJson::from(RawValue::from_string(text.to_owned()).unwrap())
     }
 
     #[test]
@@ -179,7 +178,7 @@ mod tests {
         let sent = raw(r#"{"content":[ {"type":"x-new","a":1} ],  "isError":true}"#);
         let Answer::Complete { raw, is_error, content } = Answer::of(sent.clone()) else { panic!("not complete") };
         assert!(is_error);
-        assert!(Arc::ptr_eq(&with_content(raw, content), &sent));
+        assert!(std::ptr::eq(with_content(raw, content).get(), sent.get()));
     }
 
     #[test]

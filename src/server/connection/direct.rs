@@ -1,16 +1,14 @@
 //! Calls on a stream of lines. They are sent beside rmcp, whose loop would cost two changes of task for each of them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use rmcp::model::{ClientRequest, GetMeta, NumberOrString, ProgressToken};
 use rmcp::service::ServiceError;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::exchange::{RequestFailure, RequestLimits};
 use super::{CallOptions, Connection};
-use crate::model::ToolCall;
+use crate::model::{RawJson, ToolCall};
 use crate::server::transport::ledger::Slot;
 use crate::server::transport::stdio::Outbox;
 
@@ -38,7 +36,7 @@ impl Connection {
         limits: &RequestLimits,
         call: &ToolCall,
         options: &CallOptions,
-    ) -> Result<Arc<RawValue>, RequestFailure> {
+    ) -> Result<RawJson, RequestFailure> {
         if let Some(direct) = &self.0.direct {
             let id = NumberOrString::Number(direct.next_id.fetch_add(1, Ordering::Relaxed));
             let meta = request.get_meta_mut();
@@ -59,7 +57,7 @@ impl Connection {
                         Err(_) => Err(ServiceError::TransportClosed),
                     }
                 };
-                return self.wait(answer, &id, &slot, started, what, limits).await.map(Arc::from);
+                return self.wait(answer, &id, &slot, started, what, limits).await.map(RawJson::from);
             }
         }
         let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());

@@ -1,19 +1,17 @@
 //! One request and its response, with timeouts and cancellation.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
     CancelledNotificationParam, ClientRequest, ErrorCode, ErrorData, GetExtensions, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Connection, Inner, OpenError, Progress};
-use crate::model::{CallId, Error, Result};
+use crate::model::{CallId, Error, RawJson, Result};
 use crate::server::transport::Era;
 use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
@@ -39,7 +37,7 @@ impl Connection {
         what: &str,
         limits: &RequestLimits,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Arc<RawValue>> {
+    ) -> Result<RawJson> {
         self.exchange(request, what, limits, Slot::new(progress)).await.map_err(|failure| self.to_error(failure))
     }
 
@@ -50,7 +48,7 @@ impl Connection {
         what: &str,
         limits: &RequestLimits,
         slot: Slot,
-    ) -> Result<Arc<RawValue>, RequestFailure> {
+    ) -> Result<RawJson, RequestFailure> {
         self.exchange_with(request, what, limits, slot, &Map::new()).await
     }
 
@@ -62,7 +60,7 @@ impl Connection {
         limits: &RequestLimits,
         slot: Slot,
         caller: &Map<String, Value>,
-    ) -> Result<Arc<RawValue>, RequestFailure> {
+    ) -> Result<RawJson, RequestFailure> {
         let Inner { peer, ledger, .. } = self.0.as_ref();
         request.extensions_mut().insert(slot.clone());
         let mut options = PeerRequestOptions::no_options();
@@ -257,8 +255,8 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-fn typed(result: &ServerResult) -> Option<Arc<RawValue>> {
-    serde_json::value::to_raw_value(result).ok().map(Arc::from)
+fn typed(result: &ServerResult) -> Option<RawJson> {
+    serde_json::value::to_raw_value(result).ok().map(RawJson::from)
 }
 
 /// A server's error, safe to show.

@@ -96,12 +96,22 @@ impl Request {
     }
 }
 
-/// A call that the server runs as a task (revision 2025-11-25), and keeps as long as we may wait for it.
-pub(super) fn call_as_task(params: &CallToolRequestParams, keep: Duration) -> ClientRequest {
-    let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-    let arguments = params.arguments.clone().unwrap_or_default();
-    let params = serde_json::json!({ "name": params.name, "arguments": arguments, "task": { "ttl": keep } });
-    ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(params)))
+/// A call with fields that rmcp does not know. With `keep`, the server runs it as a task (revision 2025-11-25), and keeps it
+/// as long as we may wait for it.
+pub(super) fn custom_call(
+    params: &CallToolRequestParams,
+    keep: Option<Duration>,
+    unknown: &Map<String, Value>,
+) -> ClientRequest {
+    let mut fields = unknown.clone();
+    if let Ok(Value::Object(defined)) = serde_json::to_value(params) {
+        fields.extend(defined);
+    }
+    if let Some(keep) = keep {
+        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        fields.insert("task".to_owned(), serde_json::json!({ "ttl": keep }));
+    }
+    ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(Value::Object(fields))))
 }
 
 /// The metadata that requests a log level with each request.

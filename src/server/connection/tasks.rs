@@ -2,7 +2,6 @@
 //! followed until its result is there. Both forms are supported: tasks of revision 2025-11-25, which the caller requests,
 //! and the extension `io.modelcontextprotocol/tasks`, where the server decides.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, CustomRequest, ErrorData};
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 use super::answer::InputRequired;
 use super::exchange::{RequestFailure, RequestLimits, describe_error};
 use super::{CallOptions, Connection, Progress};
-use crate::model::{CallId, Error, Result};
+use crate::model::{CallId, Error, RawJson, Result};
 use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
 
@@ -85,7 +84,7 @@ impl Connection {
         what: &str,
         call: &CallId,
         options: &CallOptions,
-    ) -> Result<Arc<RawValue>> {
+    ) -> Result<RawJson> {
         let started = Instant::now();
         let mut abandoned = CancelTask { connection: self, id: Some(task.task_id.clone()) };
         let id = task.task_id.clone();
@@ -106,7 +105,7 @@ impl Connection {
                 "completed" => {
                     abandoned.id = None;
                     let missing = || self.protocol(format!("the task of {what} is complete, but it has no result"));
-                    return task.result.map(Arc::from).ok_or_else(missing);
+                    return task.result.map(RawJson::from).ok_or_else(missing);
                 }
                 "failed" => {
                     abandoned.id = None;
@@ -156,7 +155,7 @@ impl Connection {
         params: Value,
         call: &CallId,
         limits: &RequestLimits,
-    ) -> Result<Arc<RawValue>> {
+    ) -> Result<RawJson> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
         let slot = Slot::for_call(None, call, Default::default());
         let answer = self.exchange(request, &format!("`{method}`"), limits, slot).await;

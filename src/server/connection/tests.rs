@@ -159,6 +159,7 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
         workflow: None,
         timeout: None,
         meta: Default::default(),
+        unknown_fields: Default::default(),
     })
 }
 
@@ -185,7 +186,7 @@ async fn call(connection: &Connection, tool: &str) -> String {
 
 fn shown(outcome: Result<CallResult>) -> String {
     match outcome {
-        Ok(result) if result.is_error => format!("error result {}", result.raw),
+        Ok(result) if result.is_error => format!("error result {}", result.raw.get()),
         Ok(result) => result.raw.to_string(),
         Err(error) => format!("{}: {error}", error.kind()),
     }

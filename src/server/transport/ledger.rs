@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::repair::{self, Incoming, Parsed};
 use super::{OpenError, ServerNotice, server_info};
-use crate::model::{CallId, ServerName};
+use crate::model::{CallId, RawJson, ServerName};
 use crate::text::{mask, one_line, without_colors};
 
 pub use slot::{Reply, Sent, Slot};
@@ -189,7 +189,7 @@ impl Ledger {
                     Kind::Initialize => ServerResult::InitializeResult(server_info::initialize_result(&raw)),
                     _ => ServerResult::DiscoverResult(server_info::discover_result(&raw)),
                 };
-                state.handshake_result = Some(Arc::from(raw));
+                state.handshake_result = Some(RawJson::from(raw));
                 result
             }
             Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
@@ -269,13 +269,13 @@ impl Ledger {
     }
 
     /// The result of the handshake as it was sent.
-    pub fn handshake_result(&self) -> Option<Arc<RawValue>> {
+    pub fn handshake_result(&self) -> Option<RawJson> {
         self.state().handshake_result.clone()
     }
 
     /// Frees the result; only its presence still matters.
     pub fn clear_handshake_result(&self) {
-        self.state().handshake_result = Some(Arc::from(RawValue::NULL.to_owned()));
+        self.state().handshake_result = Some(RawJson::from(RawValue::NULL.to_owned()));
     }
 
     /// Sends notices to this channel.
@@ -380,7 +380,7 @@ impl Ledger {
                 if let Some((_, open)) = state.close(&response.id)
                     && matches!(open.kind, Kind::Initialize | Kind::Discover)
                 {
-                    state.handshake_result = serde_json::value::to_raw_value(&response.result).ok().map(Arc::from);
+                    state.handshake_result = serde_json::value::to_raw_value(&response.result).ok().map(RawJson::from);
                 }
                 drop(state);
                 Screened::Forward(message)

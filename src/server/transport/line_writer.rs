@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::model::RawJson;
 
 /// Shorter pieces are copied into one text, longer ones are written from where they are.
 const COPIED: usize = 16 << 10;
@@ -26,7 +27,7 @@ pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 /// Part of a message.
 pub enum Piece {
     Text(Vec<u8>),
-    Result(Arc<RawValue>),
+    Result(RawJson),
 }
 
 impl Piece {
@@ -302,6 +303,8 @@ async fn write_queue(shared: Arc<Shared>, stall: Option<Duration>) {
     let _ended = shared.ended.clone().drop_guard();
     loop {
         shared.wake.notified().await;
+        // The tasks that are ready now may have messages, too. Each write wakes the reader, which costs more than they do.
+        tokio::task::yield_now().await;
         loop {
             let step = std::future::poll_fn(|context| shared.poll_step(context));
             let step = match stall {
@@ -342,6 +345,7 @@ fn close(shared: &Shared) {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use serde_json::value::RawValue;
     use tokio::io::{AsyncReadExt, duplex};
 
     use super::*;
@@ -350,8 +354,8 @@ mod tests {
         Piece::Text(text.as_bytes().to_vec())
     }
 
-    fn result(length: usize) -> Arc<RawValue> {
-        Arc::from(RawValue::from_string(format!("\"{}\"", "x".repeat(length))).unwrap())
+    fn result(length: usize) -> RawJson {
+        RawJson::from(RawValue::from_string(format!("\"{}\"", "x".repeat(length))).unwrap())
     }
 
     #[tokio::test]

@@ -235,5 +235,6 @@ pub fn call(tool: &str) -> Permitted {
         workflow: None,
         timeout: None,
         meta: Default::default(),
+        unknown_fields: Default::default(),
     })
 }

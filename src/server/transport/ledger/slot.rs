@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::model::CallId;
+use crate::model::{CallId, RawJson};
 use crate::server::transport::Progress;
 
 /// Whether a call has been sent to its server. Shared between the caller and the connection.
@@ -88,10 +88,10 @@ impl Slot {
     }
 
     /// The response, if it has arrived.
-    pub fn take(self) -> Option<Arc<RawValue>> {
+    pub fn take(self) -> Option<RawJson> {
         match Arc::try_unwrap(self.0) {
-            Ok(inner) => inner.raw.into_inner().map(Arc::from),
-            Err(shared) => shared.raw.get().map(|raw| Arc::from(raw.clone())),
+            Ok(inner) => inner.raw.into_inner().map(RawJson::from),
+            Err(shared) => shared.raw.get().map(|raw| RawJson::from(raw.clone())),
         }
     }
 

@@ -1,20 +1,19 @@
 //! The tables of a ledger: plain data, locked by its owner.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use rmcp::model::{NumberOrString, RequestId};
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::Slot;
+use crate::model::RawJson;
 
 #[derive(Default)]
 pub struct State {
     pub open: HashMap<RequestId, Open>,
     pub tokens: HashMap<NumberOrString, RequestId>,
     /// The handshake result; from then on the server may send requests.
-    pub handshake_result: Option<Arc<RawValue>>,
+    pub handshake_result: Option<RawJson>,
     pub skipped: u64,
     pub sample: String,
     pub invalid_bytes: usize,
