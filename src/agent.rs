@@ -26,6 +26,7 @@ mod session;
 mod subscriptions;
 mod tasks;
 mod transport;
+mod unknown_fields;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

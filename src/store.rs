@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +28,7 @@ pub use calls::{CallQuery, ToolMetrics};
 pub use chain::ChainReport;
 pub use decisions::Decisions;
 
-use crate::model::{CallRecord, Error, Result, ServerName, Timestamp};
+use crate::model::{CallRecord, Error, RawJson, Result, ServerName, Timestamp};
 use crate::paths::in_main_checkout;
 use crate::policy::grants::{self, Grant, GrantMatch, GrantQuery, GrantScope};
 use crate::policy::trust::{Fingerprint, TrustKey};
@@ -129,11 +128,11 @@ pub enum Saved {
 #[derive(Debug, Clone)]
 pub struct FinishedCall {
     /// Without `arguments` and `result`.
-    pub record: CallRecord,
+    pub record: Arc<CallRecord>,
     pub arguments: Arc<Map<String, Value>>,
     /// The arguments that were requested, if the user changed them.
     pub requested: Option<Arc<Map<String, Value>>>,
-    pub result: Option<Arc<RawValue>>,
+    pub result: Option<RawJson>,
 }
 
 /// The row that a strict log wrote before the call; `None` otherwise.

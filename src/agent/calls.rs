@@ -30,7 +30,7 @@ use super::handler::{Handler, is_stateless};
 use super::long_results::{self, Place};
 use super::session::AgentView;
 use super::transport::over_budget;
-use super::{notices, response, search};
+use super::{notices, response, search, unknown_fields};
 use crate::engine::Notice;
 use crate::engine::approvals::AnsweredBy;
 use crate::engine::asking::Asker;
@@ -317,6 +317,7 @@ impl Handler {
             workflow: Some(self.workflow(context)),
             timeout: None,
             meta: passed_meta(context),
+            unknown_fields: unknown_fields::kept(&context.meta),
             progress: context.meta.get_progress_token().map(|_| progress_sender),
             // Calls of an agent are independent of each other.
             turn: Turn::default(),

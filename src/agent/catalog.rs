@@ -15,7 +15,7 @@ use super::session::AgentView;
 use super::{long_results, names};
 use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
-use crate::model::{Level, PendingReason, ServerName, Status, ToolId};
+use crate::model::{Level, PendingReason, RawJson, ServerName, Status, ToolId};
 use crate::policy::{AgentAccess, Ruling};
 use crate::server::connection::conform;
 use crate::text::{one_line, show_hidden, visible, visible_text};
@@ -42,11 +42,11 @@ pub struct Catalog {
 }
 
 /// A complete list as raw JSON.
-pub struct RenderedList(pub Arc<RawValue>);
+pub struct RenderedList(pub RawJson);
 
 impl Default for RenderedList {
     fn default() -> Self {
-        Self(Arc::from(RawValue::NULL.to_owned()))
+        Self(RawJson::from(RawValue::NULL.to_owned()))
     }
 }
 
@@ -289,5 +289,5 @@ fn addresses<'a>(
 
 fn page(key: &str, items: Vec<Value>, before: &Arc<RenderedList>) -> Arc<RenderedList> {
     let raw = to_raw_value(&json!({ key: items })).unwrap_or_else(|_| RawValue::NULL.to_owned());
-    if before.0.get() == raw.get() { before.clone() } else { Arc::new(RenderedList(Arc::from(raw))) }
+    if before.0.get() == raw.get() { before.clone() } else { Arc::new(RenderedList(RawJson::from(raw))) }
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::handler::Handler;
 use super::response::Shape;
 use super::session::AgentView;
+use crate::model::RawJson;
 
 /// The metadata of a request that the server gets, too: everything that is not about the connection to us.
 pub fn passed_meta(context: &RequestContext<RoleServer>) -> Arc<Map<String, Value>> {
@@ -61,6 +62,6 @@ impl Handler {
             capabilities.insert("tasks".to_owned(), tasks);
         }
         let raw = to_raw_value(&written).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        self.deliver(context, Arc::from(raw), Shape::Plain, result)
+        self.deliver(context, RawJson::from(raw), Shape::Plain, result)
     }
 }

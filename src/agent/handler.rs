@@ -15,7 +15,6 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +30,7 @@ use super::session::{AgentView, Session};
 use super::{AgentOptions, Endpoint, notices};
 use crate::engine::asking::Asker;
 use crate::engine::reads::Caller;
-use crate::model::{CallKind, Error, Result};
+use crate::model::{CallKind, Error, RawJson, Result};
 use crate::text::one_line;
 
 pub struct Handler {
@@ -98,7 +97,7 @@ impl Handler {
     pub(super) fn deliver<T: Serialize + DeserializeOwned>(
         &self,
         context: &RequestContext<RoleServer>,
-        raw: Arc<RawValue>,
+        raw: RawJson,
         shape: Shape,
         stub: T,
     ) -> Result<T, ErrorData> {
@@ -141,7 +140,7 @@ impl Handler {
         &self,
         context: &RequestContext<RoleServer>,
         shape: Shape,
-        answer: impl Future<Output = Result<Arc<RawValue>>>,
+        answer: impl Future<Output = Result<RawJson>>,
         stub: T,
     ) -> Result<T, ErrorData> {
         let _permit = self.acquire_permit()?;

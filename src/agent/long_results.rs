@@ -1,8 +1,6 @@
 //! Results that are too long for an agent: it gets the beginning, and reads on page by page with `read_result`, or by the
 //! link to a resource. The pages are those of one text, so both ways have the same offsets.
 
-use std::sync::Arc;
-
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
@@ -14,7 +12,7 @@ use super::response;
 use super::session::AgentView;
 use crate::engine::Engine;
 use crate::engine::gate::Outcome;
-use crate::model::{CallResult, tokens};
+use crate::model::{CallResult, RawJson, tokens};
 use crate::server::heavy;
 use crate::text::counted;
 
@@ -53,7 +51,7 @@ pub struct ResultKeeper {
 
 impl ResultKeeper {
     /// What the agent gets.
-    pub fn result(&self, outcome: Outcome) -> Arc<RawValue> {
+    pub fn result(&self, outcome: Outcome) -> RawJson {
         let raw = response::result(&outcome);
         let cut = self.limit.and_then(|limit| heavy(raw.get().len(), || cut(&raw, &outcome.id.0, limit)));
         let Some(cut) = cut else { return raw };
@@ -70,7 +68,7 @@ impl Handler {
     }
 
     /// A page of a long result, if the URI is that of one which this agent has got.
-    pub(super) fn read_page(&self, agent: &AgentView, uri: &str) -> Option<Result<Arc<RawValue>, ErrorData>> {
+    pub(super) fn read_page(&self, agent: &AgentView, uri: &str) -> Option<Result<RawJson, ErrorData>> {
         let place = Place::of_uri(uri)?;
         let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id)?;
         let page = page(&kept, &place, agent.view.result_limit?);
@@ -111,7 +109,7 @@ impl Place {
 
 /// A result for an agent that gets at most this many tokens at once; `None` if it gets all of it. Structured content is
 /// left out, because a part of it is not what its schema says.
-pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<Arc<RawValue>> {
+pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<RawJson> {
     if raw.get().len() <= limit.saturating_mul(tokens::BYTES) || tokens::of_result(raw) <= limit {
         return None;
     }
@@ -140,7 +138,7 @@ pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<Arc<RawValue>> {
         content.push(json!({ "type": "resource_link", "uri": next.uri(), "name": name, "mimeType": "text/plain" }));
     }
     result.insert("content".to_owned(), Value::Array(content));
-    to_raw_value(&result).ok().map(Arc::from)
+    to_raw_value(&result).ok().map(RawJson::from)
 }
 
 /// What is left out, and how to read on.
@@ -192,9 +190,9 @@ pub fn page_result(page: Result<String, String>) -> CallToolResult {
 }
 
 /// A page as the result of `resources/read`.
-pub fn page_contents(uri: &str, page: &str) -> Option<Arc<RawValue>> {
+pub fn page_contents(uri: &str, page: &str) -> Option<RawJson> {
     let contents = json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": page }] });
-    to_raw_value(&contents).ok().map(Arc::from)
+    to_raw_value(&contents).ok().map(RawJson::from)
 }
 
 /// A result as one text, and the blocks that are not text.

@@ -3,13 +3,12 @@
 //! An agent may be slow: as long as it takes a byte now and then, it stays connected, and only its own requests wait. One
 //! that takes nothing for a while is disconnected.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
-use serde_json::value::RawValue;
 
 use super::pending_responses::{Closed, PendingResponses};
+use crate::model::RawJson;
 use crate::server::transport::ledger::size;
 use crate::server::transport::line_writer::{LineSender, LineWriter, Piece, Unread, WriteMode, Writer};
 
@@ -84,7 +83,7 @@ impl Outbox {
         }
     }
 
-    fn put_result(&self, id: &RequestId, raw: Arc<RawValue>, mode: WriteMode) -> Result<(), Disconnected> {
+    fn put_result(&self, id: &RequestId, raw: RawJson, mode: WriteMode) -> Result<(), Disconnected> {
         if !self.can_take(raw.get().len()) {
             let most = size(self.most());
             let text = format!("the result was dropped: more than {most} of results wait for you to read them");

@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::RequestId;
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::byte_budget::{ByteBudget, OverBudget};
+use crate::model::RawJson;
 use crate::settings::Limits;
 
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct PendingResponses {
 
 #[derive(Default)]
 struct Open {
-    result: Option<Arc<RawValue>>,
+    result: Option<RawJson>,
     /// The memory of the request.
     bytes: usize,
     /// Cancels a request that rmcp does not know.
@@ -32,7 +32,7 @@ struct Open {
 
 /// A request that is no longer open.
 pub struct Closed {
-    pub result: Option<Arc<RawValue>>,
+    pub result: Option<RawJson>,
     pub cancel: Option<CancellationToken>,
     /// No other request is open.
     pub is_last: bool,
@@ -80,7 +80,7 @@ impl PendingResponses {
     }
 
     /// Stores the result. Does nothing if the request is no longer open.
-    pub fn set_result(&self, id: &RequestId, result: Arc<RawValue>) {
+    pub fn set_result(&self, id: &RequestId, result: RawJson) {
         if let Some(slot) = self.lock().get_mut(id) {
             slot.result = Some(result);
         }

@@ -2,7 +2,7 @@
 //! results that a model can read.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, PaginatedRequestParams};
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::engine::gate::Outcome;
-use crate::model::Error;
+use crate::model::{Error, RawJson};
 use crate::server::heavy;
 use crate::text::{holds_hidden, mask, one_line, show_hidden, visible};
 
@@ -32,7 +32,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    pub fn apply(self, raw: Arc<RawValue>) -> Arc<RawValue> {
+    pub fn apply(self, raw: RawJson) -> RawJson {
         if self == Self::Plain {
             return raw;
         }
@@ -52,7 +52,7 @@ impl Shape {
         let rest = rest.trim_start();
         let fields = if rest.starts_with('}') { fields.trim_end_matches(',') } else { fields.as_str() };
         let text = format!("{{{fields}{rest}");
-        RawValue::from_string(text).map_or(raw, Arc::from)
+        RawValue::from_string(text).map_or(raw, RawJson::from)
     }
 }
 
@@ -88,7 +88,7 @@ impl PresentFields {
 
 /// Makes the titles and descriptions in a result as visible as they are to the user. Its texts are data and stay as they
 /// are. The result is parsed only if it may contain a title: a link, or a word that is written with escapes.
-pub fn with_visible_titles(raw: Arc<RawValue>) -> Arc<RawValue> {
+pub fn with_visible_titles(raw: RawJson) -> RawJson {
     /// Finds all words in one pass.
     static WORDS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::new(["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"]).ok());
@@ -98,7 +98,7 @@ pub fn with_visible_titles(raw: Arc<RawValue>) -> Arc<RawValue> {
     heavy(raw.get().len(), || with_titles_shown(raw))
 }
 
-fn with_titles_shown(raw: Arc<RawValue>) -> Arc<RawValue> {
+fn with_titles_shown(raw: RawJson) -> RawJson {
     let Ok(mut result) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return raw };
     let mut is_changed = false;
     let mut show = |value: Option<&mut Value>| {
@@ -112,20 +112,20 @@ fn with_titles_shown(raw: Arc<RawValue>) -> Arc<RawValue> {
     for block in blocks.filter(|block| block.get("type").is_some_and(|kind| kind == "resource_link")) {
         ["name", "title", "description"].into_iter().for_each(|key| show(block.get_mut(key)));
     }
-    if is_changed { to_raw_value(&result).map_or(raw, Arc::from) } else { raw }
+    if is_changed { to_raw_value(&result).map_or(raw, RawJson::from) } else { raw }
 }
 
 /// A result that begins with a note for the model.
-pub fn with_note(raw: Arc<RawValue>, note: &str) -> Arc<RawValue> {
+pub fn with_note(raw: RawJson, note: &str) -> RawJson {
     let Ok(mut result) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return raw };
     if let Some(content) = result.get_mut("content").and_then(Value::as_array_mut) {
         content.insert(0, json!({ "type": "text", "text": visible(&mask(note), LONGEST) }));
     }
-    to_raw_value(&result).map_or(raw, Arc::from)
+    to_raw_value(&result).map_or(raw, RawJson::from)
 }
 
 /// The result of a call for a model, with a note if the user changed its arguments.
-pub fn result(outcome: &Outcome) -> Arc<RawValue> {
+pub fn result(outcome: &Outcome) -> RawJson {
     let raw = match &outcome.edited {
         Some(edited) => with_note(outcome.result.raw.clone(), &format!("{EDITED} {edited}")),
         None => outcome.result.raw.clone(),
@@ -134,14 +134,14 @@ pub fn result(outcome: &Outcome) -> Arc<RawValue> {
 }
 
 /// Replaces the URI in a result with the one that the agent requested.
-pub fn with_shown_uri(raw: Arc<RawValue>, own: &str, shown: &str) -> Arc<RawValue> {
+pub fn with_shown_uri(raw: RawJson, own: &str, shown: &str) -> RawJson {
     let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw };
     for content in value.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
         if content.get("uri").and_then(Value::as_str) == Some(own) {
             content["uri"] = Value::from(shown);
         }
     }
-    to_raw_value(&value).map_or(raw, Arc::from)
+    to_raw_value(&value).map_or(raw, RawJson::from)
 }
 
 /// An error for a model: what happened, but neither a path nor how to change it. A model would follow such a recipe.
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn shaped(shape: Shape, text: &str) -> String {
-        shape.apply(Arc::from(RawValue::from_string(text.to_owned()).unwrap())).get().to_owned()
+        shape.apply(RawJson::from(RawValue::from_string(text.to_owned()).unwrap())).get().to_owned()
     }
 
     #[test]

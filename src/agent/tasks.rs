@@ -28,8 +28,9 @@ use super::long_results::ResultKeeper;
 use super::response::{self, Shape};
 use super::session::AgentView;
 use super::transport::over_budget;
+use super::unknown_fields;
 use crate::engine::gate::Outcome;
-use crate::model::{CallId, Result, Timestamp, ToolId};
+use crate::model::{CallId, RawJson, Result, Timestamp, ToolId};
 
 /// The key of `_meta` that keeps `task` of a call.
 pub const REQUESTED: &str = "mcp-sidecar/task";
@@ -44,7 +45,7 @@ const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 const MAX_TASKS: usize = 256;
 pub const METHODS: [&str; 5] = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
-/// Keeps what rmcp would drop or refuse: `task` of a call, and requests about tasks from agents that do not declare the
+/// Keeps what rmcp would drop or refuse: `task` and unknown fields of a call, and requests about tasks from agents that do not declare the
 /// extension.
 pub fn keep(line: &[u8], message: &mut ClientJsonRpcMessage) {
     #[derive(Deserialize)]
@@ -63,6 +64,10 @@ pub fn keep(line: &[u8], message: &mut ClientJsonRpcMessage) {
                 && let Ok(call) = serde_json::from_slice::<Call>(line)
             {
                 request.get_meta_mut().insert(REQUESTED.to_owned(), call.params.task);
+            }
+            let unknown = unknown_fields::of_message(line);
+            if !unknown.is_empty() {
+                request.get_meta_mut().insert(unknown_fields::KEPT.to_owned(), Value::Object(unknown));
             }
             return;
         }
@@ -102,7 +107,7 @@ enum State {
     /// The call waits for an answer of the user, which the agent has to get: the params of `elicitation/create`.
     Asking(Value),
     Done {
-        raw: Arc<RawValue>,
+        raw: RawJson,
         is_error: bool,
     },
     Cancelled,
@@ -238,7 +243,7 @@ impl Handler {
             }
             false => {
                 let raw = to_raw_value(&json!({ "task": created })).unwrap_or_else(|_| RawValue::NULL.to_owned());
-                self.deliver(&context, Arc::from(raw), Shape::Plain, CallToolResult::default()).map(Into::into)
+                self.deliver(&context, RawJson::from(raw), Shape::Plain, CallToolResult::default()).map(Into::into)
             }
         };
         let keeper = self.result_keeper(&context);
@@ -368,7 +373,7 @@ async fn run(
     task.state.send_replace(State::Cancelled);
 }
 
-fn result_of(outcome: Result<Outcome>, keeper: &ResultKeeper) -> (Arc<RawValue>, bool) {
+fn result_of(outcome: Result<Outcome>, keeper: &ResultKeeper) -> (RawJson, bool) {
     match outcome {
         Ok(outcome) => {
             let is_error = outcome.result.is_error;
@@ -376,7 +381,7 @@ fn result_of(outcome: Result<Outcome>, keeper: &ResultKeeper) -> (Arc<RawValue>,
         }
         Err(error) => {
             let refusal = to_raw_value(&response::refusal(&error)).unwrap_or_else(|_| RawValue::NULL.to_owned());
-            (Arc::from(refusal), true)
+            (RawJson::from(refusal), true)
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::Engine;
 use super::approvals::NoAnswer;
 use super::editors::Identity;
+use super::record::UNKNOWN_FIELDS;
 use crate::model::{CallKind, CallRecord, Decision, Error, Given, RequesterKind, Result, Timestamp, ToolCall, ToolId};
 use crate::store::{AgentFigures, CallQuery};
 use crate::text::MASK;
@@ -181,7 +182,9 @@ impl Engine {
             Error::Conflict(why.to_owned())
         };
         let is_whole = |arguments: &Map<String, Value>| {
-            !arguments.contains_key("sha256") && !Value::Object(arguments.clone()).to_string().contains(MASK)
+            !arguments.contains_key("sha256")
+                && !arguments.contains_key(UNKNOWN_FIELDS)
+                && !Value::Object(arguments.clone()).to_string().contains(MASK)
         };
         let arguments = record.arguments.as_ref().and_then(Value::as_object).cloned();
         let arguments = arguments.filter(|arguments| record.kind == CallKind::Tool && is_whole(arguments));

@@ -81,6 +81,7 @@ pub struct Denial {
     tool: ToolId,
     pin: String,
     arguments: Arc<Map<String, Value>>,
+    unknown_fields: Arc<Map<String, Value>>,
     at: Instant,
     pub reason: String,
     pub by: Arc<str>,
@@ -93,6 +94,7 @@ impl Denial {
             tool: call.tool.clone(),
             pin: offered.pin().digest.clone(),
             arguments: call.arguments.clone(),
+            unknown_fields: call.unknown_fields.clone(),
             at: Instant::now(),
             reason: reason.to_owned(),
             by,
@@ -103,6 +105,7 @@ impl Denial {
         self.requester == call.requester
             && self.tool == call.tool
             && self.arguments == call.arguments
+            && self.unknown_fields == call.unknown_fields
             && self.pin == offered.pin().digest
     }
 }

@@ -18,8 +18,8 @@ pub struct FinishedCall {
 }
 
 impl Engine {
-    pub(super) fn report_finished(&self, record: &CallRecord) {
-        let (record, folder) = (Arc::new(record.clone()), self.folders().first().cloned());
+    pub(super) fn report_finished(&self, record: &Arc<CallRecord>) {
+        let (record, folder) = (record.clone(), self.folders().first().cloned());
         self.0.notices.send(Notice::CallFinished(record.clone())).ok();
         self.0.shared.finished_calls.send(FinishedCall { workspace: self.0.workspace, folder, record }).ok();
     }

@@ -22,6 +22,7 @@ pub use super::asking::AgentConnection;
 use super::asking::{Asker, CallOrigin, Waited};
 use super::change;
 use super::consent::OnceClaim;
+use super::prompt;
 use super::record::Recording;
 use super::snapshot::{OfferedTool, ServerView};
 use super::turns::Turn;
@@ -56,6 +57,8 @@ pub struct CallRequest {
     pub timeout: Option<Duration>,
     /// The metadata of the caller that is passed on to the server.
     pub meta: Arc<Map<String, Value>>,
+    /// Fields of the request that MCP does not define. A condition about arguments does not cover them.
+    pub unknown_fields: Arc<Map<String, Value>>,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// Held until the call is permitted or denied, or has to wait.
     pub turn: Turn,
@@ -103,6 +106,7 @@ impl Engine {
                 workflow: request.workflow,
                 timeout: request.timeout,
                 meta: request.meta,
+                unknown_fields: request.unknown_fields,
             },
             requested: None,
             must_ask: request.must_ask,
@@ -174,8 +178,11 @@ impl CallTask {
         recording: &mut Recording,
         mut turn: Option<Turn>,
     ) -> Result<(CallResult, &'static str)> {
+        self.check_unknown_fields()?;
         self.wait_while_paused().await?;
         let mut decision = self.decision.take().or_else(|| self.engine.0.absence.allowed(&self.call));
+        // It is about a call without them.
+        decision = decision.filter(|_| self.call.unknown_fields.is_empty());
         let mut before: Option<Shown> = None;
         let mut saving = Saving::default();
         for _ in 0..MAX_QUESTIONS {
@@ -273,7 +280,12 @@ impl CallTask {
             let with_arguments = ruling(offered, Some(&self.typed_arguments()));
             return (typed.into_iter().chain([with_arguments]).fold(whole, Ruling::stricter), None);
         }
-        let ruling = ruling(offered, Some(&self.call.arguments));
+        let with_arguments = ruling(offered, Some(&self.call.arguments));
+        let ruling = match self.call.unknown_fields.is_empty() {
+            true => with_arguments,
+            // A condition that allows these arguments says nothing about the other fields.
+            false => with_arguments.stricter(ruling(offered, None)),
+        };
         if ruling.level != Level::AllowOnce {
             return (ruling, None);
         }
@@ -305,6 +317,18 @@ impl CallTask {
             false => text(context.and_then(|context| context.get("arguments")), name),
         };
         Some(format!("{}{}", Subject::RESOURCE, expanded(offered.tool.own_name(), value)))
+    }
+
+    /// The user has to see all of them.
+    fn check_unknown_fields(&self) -> Result<()> {
+        let fields = &self.call.unknown_fields;
+        if fields.is_empty() || serde_json::to_string(&**fields).is_ok_and(|text| text.len() <= prompt::MAX_UNKNOWN) {
+            return Ok(());
+        }
+        Err(Error::InvalidParams(format!(
+            "the fields of the request that MCP does not define are longer than {} bytes: use `arguments` or `_meta`",
+            prompt::MAX_UNKNOWN
+        )))
     }
 
     async fn check(&self, offered: &Arc<OfferedTool>) -> Result<()> {

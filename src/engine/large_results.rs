@@ -5,9 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::value::RawValue;
-
 use super::gate::Outcome;
+use crate::model::RawJson;
 
 /// How many results are kept, and how much memory they may take.
 const MAX_RESULTS: usize = 64;
@@ -43,7 +42,7 @@ impl LargeResults {
     }
 
     /// A result of the agent with this connection. An agent cannot read the results of others.
-    pub fn of_agent(&self, agent: u64, call: &str) -> Option<Arc<RawValue>> {
+    pub fn of_agent(&self, agent: u64, call: &str) -> Option<RawJson> {
         let results = self.lock();
         let found = results.iter().find(|kept| kept.agent == agent && &*kept.outcome.id.0 == call)?;
         Some(found.outcome.result.raw.clone())
@@ -81,6 +80,8 @@ fn drop_oldest(
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use serde_json::value::RawValue;
 
     use super::*;
     use crate::model::{CallId, CallResult, ServerName, ToolId};

@@ -20,6 +20,8 @@ const MAX_DESCRIPTION: usize = 2_000;
 const MAX_NAME: usize = 128;
 /// How much of the metadata of a call the prompt shows. It says how long it is.
 const MAX_META: usize = 1_000;
+/// How long the unknown fields of a call may be.
+pub const MAX_UNKNOWN: usize = 4_000;
 /// How long the one line about a question is.
 const MAX_SUMMARY: usize = 200;
 
@@ -60,6 +62,9 @@ pub fn tool(
     if let Some(meta) = metadata(call) {
         detail.push_str(&format!("\n{meta}"));
     }
+    if let Some(unknown) = unknown_fields(call) {
+        detail.push_str(&format!("\n{unknown}"));
+    }
     if diff.is_some() {
         let noun = about.as_ref().map_or("tool", About::noun);
         detail.push_str(&format!("\nThis {noun} has changed {since}. The difference is shown below."));
@@ -92,6 +97,15 @@ fn metadata(call: &ToolCall) -> Option<String> {
     let text = serde_json::to_string(&*call.meta).ok().filter(|_| is_given)?;
     let shown = one_line(&text, MAX_META);
     Some(format!("The agent also sends metadata, which no rule checks ({}): {shown}", size(text.len())))
+}
+
+/// The unknown fields that the server gets in addition to the arguments.
+fn unknown_fields(call: &ToolCall) -> Option<String> {
+    let fields = &call.unknown_fields;
+    let text = (!fields.is_empty()).then(|| serde_json::to_string(&**fields).ok())??;
+    // In full: `MAX_UNKNOWN` limits it, and an escape takes at most ten characters.
+    let shown = one_line(&text, 10 * MAX_UNKNOWN);
+    Some(format!("The agent also sends fields that MCP does not define, which no rule checks: {shown}"))
 }
 
 fn capitalized(text: &str) -> String {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Engine;
 use super::asking::{AgentConnection, Asker};
 use super::gate::CallRequest;
 use super::turns::Turn;
-use crate::model::{CallId, CallKind, Decision, Error, Given, Requester, Result, ServerName, Subject, ToolId};
+use crate::model::{CallId, CallKind, Decision, Error, Given, RawJson, Requester, Result, ServerName, Subject, ToolId};
 use crate::text::one_line;
 
 /// Who asks for something other than a tool.
@@ -27,7 +26,7 @@ pub struct Caller {
 }
 
 impl Engine {
-    pub async fn read_resource(&self, caller: Caller, server: &ServerName, uri: &str) -> Result<Arc<RawValue>> {
+    pub async fn read_resource(&self, caller: Caller, server: &ServerName, uri: &str) -> Result<RawJson> {
         self.read(caller, CallKind::Resource, server, Subject::RESOURCE, uri, Map::new()).await
     }
 
@@ -37,7 +36,7 @@ impl Engine {
         server: &ServerName,
         name: &str,
         arguments: Map<String, Value>,
-    ) -> Result<Arc<RawValue>> {
+    ) -> Result<RawJson> {
         match self.read(caller, CallKind::Prompt, server, Subject::PROMPT, name, arguments).await {
             Err(Error::Protocol { message, .. }) if !self.now().server(server)?.has_prompt(name) => {
                 let message = format!("server `{server}` has no prompt `{}`: {message}", one_line(name, 80));
@@ -66,7 +65,7 @@ impl Engine {
         caller: Caller,
         server: &ServerName,
         mut params: Map<String, Value>,
-    ) -> Result<Arc<RawValue>> {
+    ) -> Result<RawJson> {
         let reference = params.get_mut("ref").and_then(Value::as_object_mut);
         let kind = reference.as_ref().and_then(|reference| reference.get("type")).and_then(Value::as_str);
         let (prefix, key, other) = match kind {
@@ -92,7 +91,7 @@ impl Engine {
         prefix: &str,
         name: &str,
         arguments: Map<String, Value>,
-    ) -> Result<Arc<RawValue>> {
+    ) -> Result<RawJson> {
         let Caller { requester, opened_in, connection, asker, workflow, meta } = caller;
         let request = CallRequest {
             id: CallId::random(),
@@ -106,6 +105,7 @@ impl Engine {
             workflow,
             timeout: None,
             meta,
+            unknown_fields: Default::default(),
             progress: None,
             turn: Turn::default(),
         };

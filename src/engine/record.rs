@@ -65,8 +65,9 @@ impl Engine {
         error: Error,
     ) {
         let id = CallId::random();
+        let (meta, unknown_fields) = Default::default();
         let call =
-            ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None, meta: Arc::default() };
+            ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None, meta, unknown_fields };
         let mut recording = Recording::new(self, &call);
         recording.refused(decision, by);
         recording.finish(&Err(error), Times::default()).await;
@@ -88,10 +89,25 @@ const MAX_NAME_LENGTH: usize = 200;
 /// The server name for requests to the sidecar itself.
 const SIDECAR_NAME: &str = "mcp-sidecar";
 
+/// Stands in the record beside the arguments of a call that had fields which MCP does not define.
+pub const UNKNOWN_FIELDS: &str = "(unknown fields)";
+
+/// The arguments as the log has them, with the unknown fields of the request.
+fn recorded(arguments: &Arc<Map<String, Value>>, unknown: &Arc<Map<String, Value>>) -> Arc<Map<String, Value>> {
+    if unknown.is_empty() {
+        return arguments.clone();
+    }
+    let mut recorded = arguments.as_ref().clone();
+    recorded.insert(UNKNOWN_FIELDS.to_owned(), Value::Object(unknown.as_ref().clone()));
+    Arc::new(recorded)
+}
+
 pub struct Recording {
     engine: Engine,
-    row: CallRecord,
+    /// Boxed, because it is moved several times.
+    row: Box<CallRecord>,
     arguments: Arc<Map<String, Value>>,
+    unknown_fields: Arc<Map<String, Value>>,
     /// The arguments that were requested, if the user changed them.
     requested: Option<Arc<Map<String, Value>>>,
     /// Writes the row before the call is sent. It is a task, because a caller that leaves meanwhile must not leave behind a
@@ -105,7 +121,7 @@ impl Recording {
     pub fn new(engine: &Engine, call: &ToolCall) -> Self {
         Self {
             engine: engine.clone(),
-            row: CallRecord {
+            row: Box::new(CallRecord {
                 call_id: call.id.clone(),
                 folder: None,
                 time: Timestamp::now(),
@@ -125,8 +141,9 @@ impl Recording {
                 arguments: None,
                 requested_arguments: None,
                 result: None,
-            },
-            arguments: call.arguments.clone(),
+            }),
+            arguments: recorded(&call.arguments, &call.unknown_fields),
+            unknown_fields: call.unknown_fields.clone(),
             requested: None,
             starting: None,
             started: None,
@@ -154,8 +171,8 @@ impl Recording {
 
     /// The user changed the arguments.
     pub fn edited(&mut self, requested: Arc<Map<String, Value>>, arguments: Arc<Map<String, Value>>) {
-        self.requested.get_or_insert(requested);
-        self.arguments = arguments;
+        self.requested.get_or_insert_with(|| recorded(&requested, &self.unknown_fields));
+        self.arguments = recorded(&arguments, &self.unknown_fields);
     }
 
     /// In strict mode, writes the row before the call is sent. If that fails, the call is not sent.
@@ -166,7 +183,7 @@ impl Recording {
         }
         if self.starting.is_none() {
             let (arguments, requested) = (self.arguments.clone(), self.requested.clone());
-            let call = FinishedCall { record: self.row.clone(), arguments, requested, result: None };
+            let call = FinishedCall { record: Arc::from(self.row.clone()), arguments, requested, result: None };
             let store = store.clone();
             self.starting = Some(tokio::spawn(async move { store.begin_call(call).await }));
         }
@@ -228,9 +245,10 @@ impl Recording {
             Err(error) => Some(error.kind()),
         };
         self.engine.0.shared.telemetry.record(&self.row, &self.span, error);
-        self.engine.report_finished(&self.row);
         let result = outcome.ok().flatten().map(|result| result.raw.clone());
-        let Self { engine, row: record, arguments, requested, started, .. } = self;
+        let Self { engine, row, arguments, requested, started, .. } = self;
+        let record = Arc::from(row);
+        engine.report_finished(&record);
         let call = FinishedCall { record, arguments, requested, result };
         engine.0.store.finish_call(started.unwrap_or_default(), call).await;
     }
@@ -265,6 +283,7 @@ mod tests {
             workflow: None,
             timeout: None,
             meta: Arc::default(),
+            unknown_fields: Arc::default(),
         };
         let mut recording = Recording::new(&engine, &call);
         assert!(recording.before_sending().now_or_never().is_none(), "the row is being written");

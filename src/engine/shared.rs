@@ -19,10 +19,10 @@ use super::finished_calls::FinishedCall;
 use super::hub::Hub;
 use super::large_results::LargeResults;
 use super::memory::PersistentCache;
-use super::telemetry::Telemetry;
+use super::telemetry::{Collector, Telemetry};
 use super::trust::{SessionTrust, TrustChecker};
 use super::vault::Vault;
-use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, away, consent, folders, host};
+use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, away, consent, folders, host, secret_commands};
 use crate::config::Config;
 use crate::config::watch::Watcher;
 use crate::paths::{MANAGED_VARIABLE, Paths};
@@ -93,7 +93,9 @@ impl Shared {
         if let Some(ignored) = paths.ignored_variable(std::env::var_os(MANAGED_VARIABLE).as_deref()) {
             tracing::warn!("{ignored}");
         }
-        let telemetry = Telemetry::new(current.subscribe());
+        let environments = FrontEnvironments::default();
+        let collector = Collector::new(vault.clone(), environments.subscribe(), secret_commands::folder(&paths));
+        let telemetry = Telemetry::new(current.subscribe(), collector);
         Self {
             telemetry,
             paths,
@@ -104,7 +106,7 @@ impl Shared {
             agents: Agents::default(),
             results: LargeResults::default(),
             vault,
-            environments: FrontEnvironments::default(),
+            environments,
             calls,
             allowed_actions: consent::AllowedActions::default(),
             newer_version: Arc::new(watch::Sender::new(None)),

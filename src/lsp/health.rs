@@ -1,4 +1,4 @@
-//! Shows problems with the sidecar's own files: invalid settings, and decisions and calls that cannot be stored.
+//! Shows problems with the sidecar's own files: invalid settings, and decisions and calls that cannot be stored or exported.
 
 use lsp_types::notification::ShowMessage;
 use lsp_types::{MessageType, ShowMessageParams};
@@ -19,7 +19,8 @@ pub async fn report(engine: Engine, editor: Editor, named: bool) {
         announce_private_folders(&engine, &editor).await;
     }
     let (mut health, mut newer) = (engine.health(), engine.newer_version());
-    let mut shown = Health::default();
+    let mut export = engine.export_failure();
+    let (mut shown, mut shown_failures) = (Health::default(), Vec::new());
     loop {
         let problems = settings_problems(&engine, &mut settings);
         if problems != reported {
@@ -36,13 +37,18 @@ pub async fn report(engine: Engine, editor: Editor, named: bool) {
                 .map(|problem| format!("mcp-sidecar: {problem}.")),
             now.notice.clone().filter(|_| now.notice != shown.notice).map(|notice| format!("mcp-sidecar: {notice}")),
         ];
-        for message in news.into_iter().flatten() {
+        // Each once, even if the collector only fails now and then.
+        let failure = export.borrow_and_update().clone().filter(|failure| !shown_failures.contains(failure));
+        let exported = failure.as_ref().map(|failure| format!("mcp-sidecar cannot export calls: {failure}."));
+        shown_failures.extend(failure);
+        for message in news.into_iter().flatten().chain(exported) {
             editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
         }
         shown = now;
         tokio::select! {
             Ok(()) = health.changed() => {}
             Ok(()) = settings.changed() => {}
+            Ok(()) = export.changed() => {}
             Ok(()) = newer.changed() => {
                 let version = newer.borrow_and_update().clone();
                 announce_newer_version(&editor, &version.unwrap_or_default()).await;

@@ -138,6 +138,7 @@ async fn call(
         workflow: None,
         timeout: None,
         meta: Default::default(),
+        unknown_fields: Default::default(),
         progress,
         turn,
     };

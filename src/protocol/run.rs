@@ -328,6 +328,7 @@ async fn call(
             workflow: params.workflow,
             timeout: params.timeout_ms.map(Duration::from_millis),
             meta: Default::default(),
+            unknown_fields: Default::default(),
             progress,
             turn,
         })

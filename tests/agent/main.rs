@@ -22,6 +22,7 @@ mod refusals;
 mod robustness;
 #[path = "../support/mod.rs"]
 mod support;
+mod unknown_fields;
 mod unknown_notifications;
 #[cfg(unix)]
 mod url;

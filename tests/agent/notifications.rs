@@ -13,7 +13,7 @@ fn host() -> Host {
 }
 
 /// The metadata of a request since 2026-07-28, with its log level.
-fn meta(log_level: Option<&str>) -> Value {
+pub fn meta(log_level: Option<&str>) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "liner", "version": "1" },

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::notifications::meta;
 use crate::raw_agent::{Host, RawAgent};
 use crate::support::harness::{demo, faulty};
 
@@ -79,6 +80,37 @@ async fn what_mcp_defines_or_what_is_too_long_is_not_passed_on() {
     agent.ask(1, "tools/list", json!({})).await;
     agent.call(2, "odd__echo", json!({})).await;
     assert_eq!(received(&mut agent).await, [("notifications/example/short".to_owned(), json!({}))]);
+}
+
+#[tokio::test]
+async fn servers_and_agents_since_2026_07_28_pass_them_with_the_call_that_asks_for_messages() {
+    let changed = json!({ "number": 1, "new": { "field": [true, null] } });
+    let steps = json!([
+        { "send": notification("notifications/example/changed", changed.clone()) },
+        { "send": the_end() },
+        { "result": { "content": [{ "type": "text", "text": "done" }], "resultType": "complete" } },
+    ]);
+    for version in ["2026-07-28", "2025-11-25"] {
+        let script = json!({ "version": version, "tools/call": steps });
+        let mut odd = faulty(&script.to_string());
+        odd["tools"] = json!({ "*": "allow-session" });
+        let host = Host::new(json!({ "odd": odd }));
+        let mut agent = RawAgent::new(host.connect(1 << 20));
+        agent.ask(1, "server/discover", json!({ "_meta": meta(None) })).await;
+        agent.ask(2, "tools/list", json!({ "_meta": meta(None) })).await;
+        let call = |level| json!({ "name": "odd__echo", "arguments": {}, "_meta": meta(level) });
+        let quiet = agent.ask(3, "tools/call", call(None)).await;
+        assert_eq!(quiet["result"]["content"][0]["text"], "done", "{version}: {quiet:#}");
+        assert_eq!(agent.notifications, [Value::Null; 0], "{version}: the request did not ask for messages");
+        let answer = agent.ask(4, "tools/call", call(Some("info"))).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done", "{version}: {answer:#}");
+        // They come before the response of their call.
+        let got: Vec<_> =
+            agent.notifications.iter().map(|each| (each["method"].clone(), each["params"].clone())).collect();
+        let [first, last] = got.as_slice() else { panic!("{version}: {got:#?}") };
+        assert_eq!(*first, (json!("notifications/example/changed"), changed.clone()), "{version}");
+        assert_eq!(last.1["data"], "the end", "{version}: {got:#?}");
+    }
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use crate::protocol_versions::{Agent, modes};
 use crate::raw_agent::Host;
 use crate::support::Home;
 use crate::support::harness::{demo, scripted};
+use crate::unknown_fields;
 
 /// An endpoint that listens while it is kept.
 struct Site {
@@ -212,4 +213,33 @@ async fn closing_the_endpoint_disconnects_agents_and_deletes_the_token() {
     assert!(!file.exists());
     assert!(client().post(&url).send().await.is_err(), "the endpoint is closed");
     drop(host);
+}
+
+#[tokio::test]
+async fn unknown_fields_of_a_call_pass_through_the_endpoint_after_a_question() {
+    let site = Site::with(unknown_fields::servers()).await;
+    let mut editor = unknown_fields::editor(&site.host).await;
+    for version in ["2025-06-18", "2025-11-25"] {
+        let agent = json!({ "name": "raw", "version": "1" });
+        let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": agent });
+        let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        let response = site.post(version, None, initialize).await;
+        let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        site.post(version, Some(&session), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+        site.post(version, Some(&session), list).await.text().await.unwrap();
+        let call = json!({ "name": "new__echo", "arguments": { "text": "a" }, "priority": version });
+        let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call });
+        let (text, ()) =
+            tokio::join!(async { site.post(version, Some(&session), call).await.text().await.unwrap() }, async {
+                let asked = unknown_fields::question(&mut editor).await;
+                assert!(
+                    asked["detail"].as_str().unwrap().contains(&format!("{{\"priority\":\"{version}\"}}")),
+                    "{asked:#}"
+                );
+                unknown_fields::resolve(&mut editor, &asked, "allow-once").await;
+            });
+        let called: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
+        assert_eq!(unknown_fields::seen(&called)["priority"], version, "{called:#}");
+    }
 }

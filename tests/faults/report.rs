@@ -19,7 +19,8 @@ pub fn write(options: &Options, results: &[CaseResult]) {
 }
 
 fn table(options: &Options, results: &[CaseResult], date: &str) -> String {
-    let mut text = format!("Last run: {date}, {} runs of each case, seed {}.\n\n", options.runs, options.seed);
+    let runs = if options.runs == 1 { "1 run".to_owned() } else { format!("{} runs", options.runs) };
+    let mut text = format!("Last run: {date}, {runs} of each case, seed {}.\n\n", options.seed);
     let failed = results.iter().filter(|result| result.outcome.is_err()).count();
     let skipped = results.iter().filter(|result| matches!(result.outcome, Ok(Some(_)))).count();
     let passed = results.len() - failed - skipped;

@@ -144,6 +144,7 @@ async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
         workflow: None,
         timeout: None,
         meta: Default::default(),
+        unknown_fields: Default::default(),
         progress: None,
         turn: Default::default(),
     };

@@ -620,6 +620,7 @@ fn begin_calls_of(engine: &Engine, tool: &str, arguments: &[Value]) -> Vec<Runni
                 workflow: None,
                 timeout: None,
                 meta: Default::default(),
+                unknown_fields: Default::default(),
                 progress: None,
                 turn: Default::default(),
             },

@@ -11,7 +11,7 @@ use super::super::terminal;
 use super::Questions;
 use crate::engine::Engine;
 use crate::engine::edit::NoBuffers;
-use crate::engine::editors::{Abilities, Attachment, Editor, Identity, SHELL};
+use crate::engine::editors::{Abilities, Attachment, Editor, Identity, Page, SHELL};
 use crate::engine::turns::Turn;
 use crate::model::{Error, Result, ServerName};
 use crate::protocol;
@@ -81,8 +81,8 @@ impl Editor for Terminal {
         std::future::ready(Err(none)).boxed()
     }
 
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        std::future::ready(terminal::show_page(&url)).boxed()
+    fn open_url(&self, page: Page) -> BoxFuture<'static, bool> {
+        std::future::ready(terminal::show_page(&page.url)).boxed()
     }
 
     fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::moving_on::RETURN_TIME;
 use super::*;
 use crate::engine::asking::{Asker, CallGuard};
-use crate::engine::editors::{Attachment, Editor};
+use crate::engine::editors::{Attachment, Editor, Page};
 use crate::engine::host::question;
 
 /// What can happen. The first number is a question, the second an editor; numbers that do not exist are ignored.
@@ -97,7 +97,7 @@ impl Editor for TestEditor {
         std::future::pending().boxed()
     }
 
-    fn open_url(&self, _: String) -> BoxFuture<'static, bool> {
+    fn open_url(&self, _: Page) -> BoxFuture<'static, bool> {
         std::future::pending().boxed()
     }
 

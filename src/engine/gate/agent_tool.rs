@@ -136,6 +136,7 @@ impl HookTask {
             workflow: session,
             timeout: None,
             meta: Default::default(),
+            unknown_fields: Default::default(),
         };
         let view = engine.view_of_hook(agent, &call.requester);
         Some(Self { engine, action, event, call, view, connection, agents })

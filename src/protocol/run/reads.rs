@@ -1,7 +1,6 @@
 //! Runs the commands about resources, prompts and completion.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,7 +11,7 @@ use crate::engine::approvals::AnsweredBy;
 use crate::engine::editors::Identity;
 use crate::engine::reads::Caller;
 use crate::engine::snapshot::ServerView;
-use crate::model::{Error, Requester, RequesterKind, Result, ServerName};
+use crate::model::{Error, RawJson, Requester, RequesterKind, Result, ServerName};
 use crate::policy::AgentAccess;
 use crate::protocol::answers::{Completion, PromptList, ResourceList};
 use crate::protocol::commands;
@@ -92,7 +91,7 @@ fn parsed(raw: &RawValue) -> Result<Value> {
 }
 
 /// The result of a server without fields of newer MCP versions that are not part of this contract.
-fn bare(raw: Arc<RawValue>) -> Result<Answer> {
+fn bare(raw: RawJson) -> Result<Answer> {
     let mut fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))?;
     fields.remove("resultType");

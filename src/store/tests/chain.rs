@@ -13,7 +13,7 @@ async fn records(store: &Store, names: &[&str]) {
 
 fn at(name: &str, days_ago: i64) -> FinishedCall {
     let mut call = call(name, json!({}), None);
-    call.record.time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() - days_ago * DAY);
+    Arc::make_mut(&mut call.record).time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() - days_ago * DAY);
     call
 }
 
