@@ -120,7 +120,10 @@ fn calls(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
     let (rounds, each) = (times(10), 5);
     rows.push(percentiles("1 MB result, p50", Unit::Millis, &latencies(&mut routes, rounds, each, &large)?, 50));
     let used = routes.iter().map(processor_time).zip(before);
-    let used = used.map(|(after, before)| Some(millis(after? - before?) / ((rounds + 1) * each) as f64));
+    let used = used.map(|(after, before)| {
+        // A process that has ended no longer counts.
+        Some(millis(after?.checked_sub(before?)?) / ((rounds + 1) * each) as f64)
+    });
     rows.push(Row { what: "1 MB result, processor time", unit: Unit::Millis, figures: used.collect() });
     let lists = latencies(&mut routes, times(10), 5, &Request::List)?;
     rows.push(percentiles("1,000 tools listed, p50", Unit::Millis, &lists, 50));
