@@ -77,7 +77,7 @@ const MAX_TEXT: usize = 8 << 10;
 /// How much is read beyond the stored part, to recognize a secret across the cut.
 const MARGIN: usize = 64 << 10;
 /// How much of the beginning and of the end of a long text its digest covers.
-const DIGESTED: usize = 128 << 10;
+const DIGESTED: usize = 32 << 10;
 const UNFINISHED_ERROR: &str = "no outcome was recorded: mcp-sidecar exited during the call";
 
 impl Owner {
@@ -136,12 +136,15 @@ impl Owner {
                         folder: (*project != own).then(|| PathBuf::from(project)),
                         ..record
                     });
-                    found.extend(Some(row.get::<_, i64>("id")?).zip(record));
+                    found.extend(record);
                 }
             }
-            found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+            // Each workspace writes its own batches, so ids say nothing about the order of calls in different workspaces.
+            if !others.is_empty() {
+                found.sort_by_key(|record| std::cmp::Reverse(record.time));
+            }
             found.truncate(limit(query));
-            Ok(found.into_iter().map(|(_, record)| record).collect())
+            Ok(found)
         })
     }
 
@@ -317,7 +320,7 @@ fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
     };
     let mut sql = format!(
         "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
-            error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens, id
+            error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens
             FROM calls INDEXED BY {index}
             WHERE project = ?"
     );

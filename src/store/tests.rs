@@ -3,6 +3,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::*;
 use crate::model::{CallId, Decision, Requester, ServerName, Timestamp, ToolId};
@@ -49,7 +50,7 @@ fn grant(tool: &str, decision: Decision) -> Grant {
 
 fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
     FinishedCall {
-        record: CallRecord {
+        record: Arc::new(CallRecord {
             call_id: CallId(id.into()),
             folder: None,
             time: Timestamp::now(),
@@ -68,7 +69,7 @@ fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
             arguments: None,
             requested_arguments: None,
             result: None,
-        },
+        }),
         arguments: Arc::new(arguments.as_object().cloned().unwrap_or_default()),
         requested: None,
         result: result.map(|text| RawValue::from_string(text.to_owned()).unwrap().into()),
@@ -458,16 +459,17 @@ async fn calls_are_filtered_and_listed_newest_first() {
     .enumerate()
     {
         let mut call = call(&format!("c{index}"), json!({}), None);
-        call.record.server = self::server(server);
-        call.record.tool = tool.into();
-        call.record.workflow = workflow.map(str::to_owned);
-        call.record.success = success;
+        Arc::make_mut(&mut call.record).server = self::server(server);
+        Arc::make_mut(&mut call.record).tool = tool.into();
+        Arc::make_mut(&mut call.record).workflow = workflow.map(str::to_owned);
+        Arc::make_mut(&mut call.record).success = success;
         if index == 3 {
-            call.record.decision = "deny".into();
-            call.record.requester.name = "codex".into();
-            call.record.error = Some("Not the Log".into());
+            Arc::make_mut(&mut call.record).decision = "deny".into();
+            Arc::make_mut(&mut call.record).requester.name = "codex".into();
+            Arc::make_mut(&mut call.record).error = Some("Not the Log".into());
         }
-        call.record.time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 1_000 * index as i64);
+        Arc::make_mut(&mut call.record).time =
+            Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 1_000 * index as i64);
         record(&store, call).await;
     }
     let other = Store::open(&path, options("/other")).await;
@@ -556,12 +558,12 @@ async fn metrics_count_only_calls_that_ran() {
     let store = store(&path).await;
     for index in 1..=100 {
         let mut call = call(&format!("c{index}"), json!({}), None);
-        call.record.duration_ms = f64::from(index);
-        call.record.success = index % 10 != 0;
+        Arc::make_mut(&mut call.record).duration_ms = f64::from(index);
+        Arc::make_mut(&mut call.record).success = index % 10 != 0;
         record(&store, call).await;
     }
     let mut denied = call("denied", json!({}), None);
-    denied.record.decision = "deny".into();
+    Arc::make_mut(&mut denied.record).decision = "deny".into();
     record(&store, denied).await;
     let metrics = store.metrics(Some("fs".into())).await.unwrap();
     let figures = |tool: &ToolMetrics| {
@@ -578,7 +580,8 @@ async fn old_calls_are_deleted() {
     let (_keep, path) = folder();
     let first = store(&path).await;
     let mut old = call("old", json!({}), None);
-    old.record.time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() - 40 * 24 * 3_600_000);
+    Arc::make_mut(&mut old.record).time =
+        Timestamp::from_unix_millis(Timestamp::now().unix_millis() - 40 * 24 * 3_600_000);
     record(&first, old).await;
     record(&first, call("new", json!({}), None)).await;
     first.flush().await;
@@ -646,6 +649,42 @@ async fn a_killed_process_loses_no_finished_call_and_no_decision() {
     }
     drop(store);
     assert_eq!(integrity(&path), "ok");
+}
+
+/// Each workspace has its own batches: that of the later call can be written first.
+#[cfg(unix)]
+#[tokio::test]
+async fn calls_of_all_worktrees_are_listed_by_their_time_in_whatever_order_they_were_written() {
+    let (keep, path) = folder();
+    let root = keep.path().canonicalize().unwrap();
+    let record_of_tree = root.join("main/.git/worktrees/tree");
+    fs::create_dir_all(&record_of_tree).unwrap();
+    fs::create_dir(root.join("tree")).unwrap();
+    fs::write(root.join("tree/.git"), format!("gitdir: {}\n", record_of_tree.display())).unwrap();
+    fs::write(record_of_tree.join("gitdir"), format!("{}\n", root.join("tree/.git").display())).unwrap();
+    fs::write(record_of_tree.join("commondir"), "../..\n").unwrap();
+
+    let start = Timestamp::now().unix_millis();
+    let at = |id, after| {
+        let call = call(id, json!({}), None);
+        let time = Timestamp::from_unix_millis(start + after);
+        FinishedCall { record: Arc::new(CallRecord { time, ..call.record.as_ref().clone() }), ..call }
+    };
+    let of = |folder| Options { project: root.join(folder), main: root.join("main"), ..options("") };
+    let (main, tree) = (Store::open(&path, of("main")).await, Store::open(&path, of("tree")).await);
+    record(&main, at("second", 2)).await;
+    record(&main, at("fourth", 4)).await;
+    main.flush().await;
+    record(&tree, at("first", 1)).await;
+    record(&tree, at("third", 3)).await;
+    tree.flush().await;
+
+    let listed = async |limit| {
+        let calls = main.calls(CallQuery { worktrees: true, limit, ..CallQuery::default() }).await.unwrap();
+        calls.into_iter().map(|call| call.call_id.0.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None).await, ["fourth", "third", "second", "first"]);
+    assert_eq!(listed(Some(2)).await, ["fourth", "third"]);
 }
 
 mod chain;

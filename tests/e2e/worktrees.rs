@@ -208,8 +208,10 @@ async fn the_board_counts_the_calls_of_agents_of_the_same_name_by_worktree() {
     assert_eq!(counts, [(left.clone(), 2), (right.clone(), 1)]);
     // So is the log.
     let calls = window.editor.call(Calls::default()).await.unwrap().calls;
-    let folders: Vec<_> = calls.iter().map(|call| call.folder.as_ref().unwrap()).collect();
-    assert_eq!(folders, [&right, &left, &left], "newest first");
+    assert!(calls.is_sorted_by(|newer, older| newer.time >= older.time), "{calls:#?}");
+    let mut folders: Vec<_> = calls.iter().map(|call| call.folder.as_ref().unwrap()).collect();
+    folders.sort();
+    assert_eq!(folders, [&left, &left, &right]);
     window.editor.heed("mcp/callFinished");
     begin_call(&mut agents.0, 20, "own__where").await;
     text(&mut agents.0, 20).await;
