@@ -18,6 +18,8 @@ use sha2::{Digest, Sha256};
 pub use program::{FoundProgram, find_program, own_program};
 pub use reach::{code_roots, leads_through};
 pub use read::{Unreadable, read_file};
+#[cfg(test)]
+pub use repository::write_worktree;
 pub use repository::{in_main_checkout, real_target, repository, target_inside};
 
 const NAME: &str = "mcp-sidecar";

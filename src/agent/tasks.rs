@@ -45,8 +45,8 @@ const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 const MAX_TASKS: usize = 256;
 pub const METHODS: [&str; 5] = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
-/// Keeps what rmcp would drop or refuse: `task` and unknown fields of a call, and requests about tasks from agents that do not declare the
-/// extension.
+/// Keeps what rmcp would drop or refuse: `task` and unknown fields of a call, and requests about tasks from agents that
+/// do not declare the extension.
 pub fn keep(line: &[u8], message: &mut ClientJsonRpcMessage) {
     #[derive(Deserialize)]
     struct Call {

@@ -86,6 +86,17 @@ pub fn target_inside(path: &Path, repository: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// A repository `main` with a worktree `tree`, written as git writes them.
+#[cfg(test)]
+pub fn write_worktree(root: &Path) {
+    let record = root.join("main/.git/worktrees/tree");
+    std::fs::create_dir_all(&record).unwrap();
+    std::fs::create_dir_all(root.join("tree/sub")).unwrap();
+    std::fs::write(root.join("tree/.git"), format!("gitdir: {}\n", record.display())).unwrap();
+    std::fs::write(record.join("gitdir"), format!("{}\n", root.join("tree/.git").display())).unwrap();
+    std::fs::write(record.join("commondir"), "../..\n").unwrap();
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -107,22 +118,11 @@ mod tests {
         assert_eq!(repository(&root.join("link")), root.join("repo/a"));
     }
 
-    /// A repository `main` with a worktree `tree`, written as git writes them.
-    #[cfg(test)]
-    fn worktree(root: &Path) {
-        let record = root.join("main/.git/worktrees/tree");
-        std::fs::create_dir_all(&record).unwrap();
-        std::fs::create_dir_all(root.join("tree/sub")).unwrap();
-        std::fs::write(root.join("tree/.git"), format!("gitdir: {}\n", record.display())).unwrap();
-        std::fs::write(record.join("gitdir"), format!("{}\n", root.join("tree/.git").display())).unwrap();
-        std::fs::write(record.join("commondir"), "../..\n").unwrap();
-    }
-
     #[test]
     fn a_worktree_belongs_to_the_main_checkout_that_knows_it() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        worktree(&root);
+        write_worktree(&root);
         assert_eq!(in_main_checkout(&root.join("tree")), root.join("main"));
         assert_eq!(in_main_checkout(&root.join("tree/sub")), root.join("main/sub"));
         assert_eq!(in_main_checkout(&root.join("main")), root.join("main"));
@@ -140,7 +140,7 @@ mod tests {
     fn a_folder_that_only_claims_to_be_a_worktree_stays_itself() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        worktree(&root);
+        write_worktree(&root);
         let record = root.join("main/.git/worktrees/tree");
         // `.git` names the record of another worktree.
         let clone = root.join("clone");

@@ -6,7 +6,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::model::{CallId, Decision, Requester, ServerName, Timestamp, ToolId};
+use crate::model::{CallId, Decision, Requester, RequesterKind, ServerName, Timestamp, ToolId};
+use crate::paths::write_worktree;
 use crate::policy::Pin;
 use crate::policy::trust::TrustRecord;
 use crate::text::Secret;
@@ -657,13 +658,7 @@ async fn a_killed_process_loses_no_finished_call_and_no_decision() {
 async fn calls_of_all_worktrees_are_listed_by_their_time_in_whatever_order_they_were_written() {
     let (keep, path) = folder();
     let root = keep.path().canonicalize().unwrap();
-    let record_of_tree = root.join("main/.git/worktrees/tree");
-    fs::create_dir_all(&record_of_tree).unwrap();
-    fs::create_dir(root.join("tree")).unwrap();
-    fs::write(root.join("tree/.git"), format!("gitdir: {}\n", record_of_tree.display())).unwrap();
-    fs::write(record_of_tree.join("gitdir"), format!("{}\n", root.join("tree/.git").display())).unwrap();
-    fs::write(record_of_tree.join("commondir"), "../..\n").unwrap();
-
+    write_worktree(&root);
     let start = Timestamp::now().unix_millis();
     let at = |id, after| {
         let call = call(id, json!({}), None);
@@ -685,6 +680,23 @@ async fn calls_of_all_worktrees_are_listed_by_their_time_in_whatever_order_they_
     };
     assert_eq!(listed(None).await, ["fourth", "third", "second", "first"]);
     assert_eq!(listed(Some(2)).await, ["fourth", "third"]);
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_days_does_not_hide_what_agents_did_before_it_ended() {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    let now = Timestamp::now().unix_millis();
+    for (id, begun, waited) in [("old", now - 3 * DAY_MS, 0), ("quick", now, 0), ("slow", now - 2 * DAY_MS, 2 * DAY_MS)] {
+        let call = call(id, json!({}), None);
+        let requester = Requester { kind: RequesterKind::Agent, name: "codex".into(), ..Requester::default() };
+        let (time, waited_ms) = (Timestamp::from_unix_millis(begun), waited as f64);
+        let row = CallRecord { requester, time, waited_ms, ..call.record.as_ref().clone() };
+        record(&store, FinishedCall { record: Arc::new(row), ..call }).await;
+    }
+    let figures = store.agent_figures(Timestamp::from_unix_millis(now - DAY_MS)).await.unwrap();
+    assert_eq!(figures.of(Path::new("/home/you/shop"), "codex").calls, 2);
 }
 
 mod chain;

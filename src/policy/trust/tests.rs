@@ -498,13 +498,8 @@ fn trust_covers_the_same_definition_in_worktrees_that_the_repository_knows() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
     let [main, tree, clone] = ["main", "tree", "clone"].map(|name| checkout(&home.join(name)));
-    let record = home.join("main/.git/worktrees/tree");
-    fs::create_dir_all(&record).unwrap();
-    fs::write(record.join("commondir"), "../..\n").unwrap();
-    fs::write(record.join("gitdir"), format!("{}\n", home.join("tree/.git").display())).unwrap();
-    for folder in ["tree", "clone"] {
-        fs::write(home.join(folder).join(".git"), format!("gitdir: {}\n", record.display())).unwrap();
-    }
+    write_worktree(&home);
+    fs::copy(home.join("tree/.git"), home.join("clone/.git")).unwrap();
     let fingerprint = |definition: &Definition| fingerprint(definition, &Config::default());
     let trusted = fingerprint(&main);
     assert_eq!(trusted.lines["project"], home.join("main").display().to_string());
