@@ -68,12 +68,13 @@ impl Owner {
         })
     }
 
-    /// Reads from the newest record to the first that is too old: ids grow with time.
+    /// Reads from the newest record to the first call that ended too long ago: records are written when calls end.
     pub(super) fn agent_figures(&mut self, since: Timestamp) -> Result<AllAgentFigures, String> {
         self.connected(|connection| {
             let mut figures = AllAgentFigures::default();
             let mut statement = connection.prepare_cached(
-                "SELECT project, time, requester, success = 0 AND decision IN ('deny', 'disable'), result_tokens
+                "SELECT project, time + (waited_us + duration_us) / 1000, requester,
+                    success = 0 AND decision IN ('deny', 'disable'), result_tokens
                     FROM calls ORDER BY id DESC",
             )?;
             let mut rows = statement.query([])?;

@@ -688,7 +688,8 @@ async fn a_call_that_waited_for_days_does_not_hide_what_agents_did_before_it_end
     let (_keep, path) = folder();
     let store = store(&path).await;
     let now = Timestamp::now().unix_millis();
-    for (id, begun, waited) in [("old", now - 3 * DAY_MS, 0), ("quick", now, 0), ("slow", now - 2 * DAY_MS, 2 * DAY_MS)] {
+    for (id, begun, waited) in [("old", now - 3 * DAY_MS, 0), ("quick", now, 0), ("slow", now - 2 * DAY_MS, 2 * DAY_MS)]
+    {
         let call = call(id, json!({}), None);
         let requester = Requester { kind: RequesterKind::Agent, name: "codex".into(), ..Requester::default() };
         let (time, waited_ms) = (Timestamp::from_unix_millis(begun), waited as f64);

@@ -13,6 +13,7 @@ use crate::config::spec::{
     self, Case, Condition, Dev, FilePolicy, Launch, LevelRule, Matcher, Remote, ServerSpec, Stdio, ToolRule,
 };
 use crate::model::{Level, Scope};
+use crate::paths::write_worktree;
 
 fn project() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
