@@ -35,6 +35,7 @@ use crate::policy::trust::{Fingerprint, TrustKey};
 use crate::settings::Settings;
 use decisions::Change;
 use file::Files;
+use launch_facts::Fact;
 use owner::{Job, Owner};
 
 /// How many call records can wait to be written. After that, a finished call waits for the database.
@@ -63,6 +64,7 @@ struct Shared {
     seen: AtomicU64,
     session: RwLock<Vec<Arc<Grant>>>,
     records: Mutex<Vec<FinishedCall>>,
+    facts: Mutex<Vec<Fact>>,
     room: Notify,
     health: watch::Sender<Health>,
 }
@@ -159,6 +161,7 @@ impl Store {
             seen: AtomicU64::new(0),
             session: RwLock::default(),
             records: Mutex::default(),
+            facts: Mutex::default(),
             room: Notify::new(),
             health: watch::Sender::new(Health::default()),
         });
@@ -367,18 +370,20 @@ impl Store {
         self.run(move |owner| owner.tool_calls(since)).await.and_then(|rows| rows).map_err(read_error)
     }
 
-    /// Saves a fact about a launch (by [`Fingerprint::launch`]): its MCP version, its tools.
-    pub async fn remember(&self, launch: &str, what: &'static str, value: String) {
-        let launch = launch.to_owned();
-        let kept = self.run(move |owner| owner.remember(&launch, what, &value)).await.and_then(|kept| kept);
-        if let Err(why) = kept {
-            tracing::debug!(what, %why, "not remembered");
+    /// Saves facts about a launch (by [`Fingerprint::launch`]): its MCP version, its tools. Facts that arrive while others
+    /// are written are written together.
+    pub async fn remember(&self, launch: &str, facts: impl IntoIterator<Item = (&'static str, String)>) {
+        let facts = facts.into_iter().map(|(what, value)| Fact { launch: launch.to_owned(), what, value });
+        self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner).extend(facts);
+        if let Err(why) = self.run(Owner::remember).await.and_then(|kept| kept) {
+            tracing::debug!(%why, "not remembered");
         }
     }
 
-    pub async fn recall(&self, launch: &str, what: &'static str) -> Option<String> {
+    pub async fn recall<const N: usize>(&self, launch: &str, facts: [&'static str; N]) -> [Option<String>; N] {
         let launch = launch.to_owned();
-        self.run(move |owner| owner.recall(&launch, what)).await.ok().flatten()
+        let recalled = self.run(move |owner| facts.map(|what| owner.recall(&launch, what))).await;
+        recalled.unwrap_or_else(|_| facts.map(|_| None))
     }
 
     /// Whether the user must still be notified that their servers now run in private folders. True only once.

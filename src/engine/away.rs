@@ -114,7 +114,7 @@ impl Engine {
                     key = engine.absence_key();
                     engine.left_at(&key).await.map(|left| (left, now))
                 } else {
-                    engine.0.store.remember(&key, LEFT, now.to_string()).await;
+                    engine.0.store.remember(&key, [(LEFT, now.to_string())]).await;
                     before.absent
                 };
                 presence.send_replace(Presence { is_present, absent });
@@ -123,7 +123,8 @@ impl Engine {
     }
 
     async fn left_at(&self, key: &str) -> Option<Timestamp> {
-        Timestamp::parse(&self.0.store.recall(key, LEFT).await?)
+        let [left] = self.0.store.recall(key, [LEFT]).await;
+        Timestamp::parse(&left?)
     }
 
     fn absence_key(&self) -> String {

@@ -31,6 +31,9 @@ use crate::server::{Action, Context, Event, Server, SharedServers};
 /// How long a restart waits for the old process before it starts the new one.
 const HANDOVER: Duration = Duration::from_millis(500);
 
+/// How many commands are carried out before their effect is published. A command that has an answer publishes first.
+const MAX_QUEUED: usize = 64;
+
 /// A command to the hub.
 pub enum HubCommand {
     Act {
@@ -141,6 +144,7 @@ impl Hub {
         // and the roots.
         let mut folders_known = false;
         let mut health = self.store.health();
+        let mut queued = Vec::with_capacity(MAX_QUEUED);
         loop {
             tokio::select! {
                 changed = loaded.changed() => {
@@ -152,25 +156,21 @@ impl Hub {
                         self.apply(newest);
                     }
                 }
-                Some(first) = events.recv() => {
-                    self.handle_event(first);
-                    // Publishes a burst of events as one change.
-                    while let Ok(next) = events.try_recv() {
-                        self.handle_event(next);
+                Some(event) = events.recv() => self.handle_event(event),
+                count = commands.recv_many(&mut queued, MAX_QUEUED) => {
+                    if count == 0 {
+                        break;
                     }
-                }
-                command = commands.recv() => match command {
-                    Some(HubCommand::Shutdown { done }) => {
-                        self.shutdown().await;
-                        done.send(()).ok();
-                        return;
-                    }
-                    Some(command) => {
+                    for command in queued.drain(..) {
+                        if let HubCommand::Shutdown { done } = command {
+                            self.shutdown().await;
+                            done.send(()).ok();
+                            return;
+                        }
                         folders_known |= matches!(command, HubCommand::ApplyConfig { .. });
                         self.handle(command, &mut loaded);
                     }
-                    None => break,
-                },
+                }
                 Ok(()) = editors.changed() => {
                     self.wake_editor_hosted();
                     self.ask_unanswered();
@@ -179,6 +179,10 @@ impl Hub {
                 Ok(()) = environments.changed() => self.recheck_waiting(),
                 Ok(()) = health.changed() => {}
                 Some(_) = self.tasks.join_next() => continue,
+            }
+            // Everything that has arrived by now is published as one change.
+            while let Ok(event) = events.try_recv() {
+                self.handle_event(event);
             }
             self.publish();
         }
@@ -412,15 +416,19 @@ impl Hub {
 
     /// Answers callers that wait for checks of trust, once the snapshot shows their outcome.
     fn answer_pending(&mut self) {
-        self.publish();
-        if self.slots.values().all(Slot::is_trust_checked) {
-            for (reload, done) in self.pending_reloads.drain(..) {
-                done.send(reload).ok();
-            }
-        }
         let slots = &self.slots;
         let is_checked = |name: &ServerName| !slots.get(name).is_some_and(Slot::is_being_checked);
-        for (_, done) in self.pending_checks.extract_if(.., |(name, _)| is_checked(name)) {
+        let all_checked = self.pending_reloads.is_empty() || slots.values().all(Slot::is_trust_checked);
+        let reloads: Vec<_> = self.pending_reloads.extract_if(.., |_| all_checked).collect();
+        let checks: Vec<_> = self.pending_checks.extract_if(.., |(name, _)| is_checked(name)).collect();
+        if reloads.is_empty() && checks.is_empty() {
+            return;
+        }
+        self.publish();
+        for (reload, done) in reloads {
+            done.send(reload).ok();
+        }
+        for (_, done) in checks {
             done.send(()).ok();
         }
     }

@@ -34,7 +34,7 @@ impl PersistentCache {
             return;
         }
         let key = key(definition);
-        let (era, tools) = (self.store.recall(&key, ERA).await, self.store.recall(&key, TOOLS).await);
+        let [era, tools] = self.store.recall(&key, [ERA, TOOLS]).await;
         let era = match era.as_deref() {
             Some("initialize") => Some(Era::Initialize),
             Some("discover") => Some(Era::Discover),
@@ -53,18 +53,19 @@ impl ServerCache for PersistentCache {
     fn remember(&self, definition: &Definition, cached: CachedServer) {
         let before = self.cache.recall(definition);
         self.cache.remember(definition, cached.clone());
+        let era = cached.era.filter(|era| before.era != Some(*era)).map(|era| match era {
+            Era::Initialize => "initialize",
+            Era::Discover => "discover",
+        });
+        let has_new_tools = !Arc::ptr_eq(&before.tools, &cached.tools);
+        if era.is_none() && !has_new_tools {
+            return;
+        }
         let (store, key) = (self.store.clone(), key(definition));
         tokio::spawn(async move {
-            if let Some(era) = cached.era.filter(|era| before.era != Some(*era)) {
-                let era = match era {
-                    Era::Initialize => "initialize",
-                    Era::Discover => "discover",
-                };
-                store.remember(&key, ERA, era.to_owned()).await;
-            }
-            if !Arc::ptr_eq(&before.tools, &cached.tools) {
-                store.remember(&key, TOOLS, text(&cached.tools)).await;
-            }
+            let era = era.map(|era| (ERA, era.to_owned()));
+            let tools = has_new_tools.then(|| (TOOLS, text(&cached.tools)));
+            store.remember(&key, era.into_iter().chain(tools)).await;
         });
     }
 }

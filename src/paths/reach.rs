@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
 
-use super::repository::{in_main_checkout, repository};
+use super::repository::{canonical, main_checkout, repositories_around, repository};
 
 /// More links than any real path has.
 const MAX_LINKS: usize = 40;
@@ -13,13 +14,13 @@ const MAX_LINKS: usize = 40;
 /// a submodule), and its main checkout. Canonical paths, and the folder as it is written. A folder that contains the user's
 /// home folder is not among them, or else no program of the user could be found.
 pub fn code_roots(folder: &Path) -> BTreeSet<PathBuf> {
-    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let around =
-        real.ancestors().filter(|folder| folder.join(".git").symlink_metadata().is_ok()).map(Path::to_path_buf);
-    let main = repository(&in_main_checkout(&real));
+    let real = canonical(folder);
+    let around: Vec<&Path> = repositories_around(&real).collect();
+    let main = around.first().and_then(|root| main_checkout(root)).map(|main| repository(&main));
     let home = home_folder();
-    let contains_home = |root: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(root));
-    let mut roots: BTreeSet<PathBuf> = around.chain([real.clone(), main]).filter(|root| !contains_home(root)).collect();
+    let contains_home = |root: &PathBuf| home.is_some_and(|home| home.starts_with(root));
+    let roots = around.iter().map(|root| root.to_path_buf()).chain([real.clone()]).chain(main);
+    let mut roots: BTreeSet<PathBuf> = roots.filter(|root| !contains_home(root)).collect();
     if roots.contains(&real) {
         roots.insert(folder.to_path_buf());
     }
@@ -61,9 +62,13 @@ pub fn leads_through(path: &Path, roots: &BTreeSet<PathBuf>) -> bool {
 }
 
 /// The home folder of the user who runs this process. Not `HOME` if the system knows better: tools for projects set it.
-fn home_folder() -> Option<PathBuf> {
-    let known = user_record().or_else(|| etcetera::home_dir().ok())?;
-    Some(std::fs::canonicalize(&known).unwrap_or(known))
+/// Read once, because every check of a server needs it.
+fn home_folder() -> Option<&'static Path> {
+    static HOME: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+        let known = user_record().or_else(|| etcetera::home_dir().ok())?;
+        Some(canonical(&known))
+    });
+    HOME.as_deref()
 }
 
 #[cfg(unix)]
@@ -121,6 +126,6 @@ mod tests {
         let found: Vec<PathBuf> = code_roots(&root.join("a/module/sub")).into_iter().collect();
         assert_eq!(found, [root.join("a"), root.join("a/module"), root.join("a/module/sub")]);
         assert_eq!(code_roots(Path::new("/")), BTreeSet::new());
-        assert_eq!(code_roots(&home_folder().unwrap()), BTreeSet::new());
+        assert_eq!(code_roots(home_folder().unwrap()), BTreeSet::new());
     }
 }

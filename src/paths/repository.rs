@@ -13,27 +13,40 @@ const MAX_PATH_FILE: usize = 16 << 10;
 /// The canonical path of the repository: the nearest folder at or above `folder` that contains `.git`. Without one, the
 /// folder itself.
 pub fn repository(folder: &Path) -> PathBuf {
-    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let root = real.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
-    root.unwrap_or(&real).to_path_buf()
+    root_of(&canonical(folder)).to_path_buf()
 }
 
 /// The same folder in the main checkout of its repository. A folder that is not in a worktree stays as it is. For a
 /// worktree of a bare repository, the bare repository takes the place of the main checkout.
 pub fn in_main_checkout(folder: &Path) -> PathBuf {
-    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let root = repository(&real);
-    match main_checkout(&root).zip(real.strip_prefix(&root).ok()) {
+    let real = canonical(folder);
+    let root = root_of(&real);
+    match main_checkout(root).zip(real.strip_prefix(root).ok()) {
         Some((main, inside)) if inside.as_os_str().is_empty() => main,
         Some((main, inside)) => main.join(inside),
         None => real,
     }
 }
 
+/// The canonical path, or the path itself if it does not exist.
+pub(super) fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The repositories around a canonical path, the nearest first.
+pub(super) fn repositories_around(real: &Path) -> impl Iterator<Item = &Path> {
+    real.ancestors().filter(|folder| folder.join(".git").symlink_metadata().is_ok())
+}
+
+/// The repository of a canonical path, or the path itself.
+fn root_of(real: &Path) -> &Path {
+    repositories_around(real).next().unwrap_or(real)
+}
+
 /// The main checkout of the worktree at this canonical path. `None` unless both point to each other: the `.git` file to
 /// the repository, and the repository's own record of its worktrees back to the `.git` file. Only `git worktree add` and
 /// the like write that record, so a folder that merely claims to be a worktree gets nothing.
-fn main_checkout(root: &Path) -> Option<PathBuf> {
+pub(super) fn main_checkout(root: &Path) -> Option<PathBuf> {
     let link = root.join(".git");
     if !link.symlink_metadata().ok()?.is_file() {
         return None;

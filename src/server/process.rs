@@ -342,11 +342,7 @@ async fn terminate(child: &mut Child, descendants: &mut Descendants) -> std::io:
 
 /// Ends the processes that outlived the leader: members of its group, and marked processes that left the group.
 async fn sweep(descendants: &mut Descendants) {
-    if !proc_table::may_have_descendants() {
-        return;
-    }
-    // Exits come in bursts, and reading the table of processes for each of them would take long.
-    let table = ProcTable::shared().await;
+    let Some(table) = ProcTable::shared().await else { return };
     if descendants.have_ended(&table) {
         reaper::reap_in(&table.entries);
         return;

@@ -1,5 +1,7 @@
 //! Facts about a launch that save work at the next start: its MCP version, its tools.
 
+use std::sync::PoisonError;
+
 use rusqlite::{OptionalExtension, params};
 
 use super::chain;
@@ -10,25 +12,37 @@ use crate::text::mask;
 /// Enough for thousands of tools. A longer value is not worth storing.
 const MAX_VALUE_BYTES: usize = 16 << 20;
 
+/// Something to remember.
+pub(super) struct Fact {
+    pub launch: String,
+    pub what: &'static str,
+    pub value: String,
+}
+
 impl Owner {
-    pub(super) fn remember(&mut self, launch: &str, what: &str, value: &str) -> Result<(), String> {
-        if value.len() > MAX_VALUE_BYTES {
-            return Err(format!("longer than {MAX_VALUE_BYTES} bytes"));
+    /// Writes all facts that have arrived by now.
+    pub(super) fn remember(&mut self) -> Result<(), String> {
+        let mut facts = std::mem::take(&mut *self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner));
+        facts.retain(|fact| fact.value.len() <= MAX_VALUE_BYTES);
+        if facts.is_empty() {
+            return Ok(());
         }
-        let (value, now) = (mask(value), Timestamp::now().unix_millis());
+        let now = Timestamp::now().unix_millis();
         self.write("NORMAL", |transaction| {
-            transaction.execute(
+            let mut statement = transaction.prepare_cached(
                 "INSERT OR REPLACE INTO remembered (launch, what, value, time) VALUES (?1, ?2, ?3, ?4)",
-                params![launch, what, value, now],
-            )
-        })?;
-        Ok(())
+            )?;
+            for Fact { launch, what, value } in &facts {
+                statement.execute(params![launch, what, mask(value), now])?;
+            }
+            Ok(())
+        })
     }
 
     pub(super) fn recall(&mut self, launch: &str, what: &str) -> Option<String> {
         let recalled = self.connected(|connection| {
             let sql = "SELECT value FROM remembered WHERE launch = ?1 AND what = ?2";
-            connection.query_row(sql, params![launch, what], |row| row.get(0)).optional()
+            connection.prepare_cached(sql)?.query_row(params![launch, what], |row| row.get(0)).optional()
         });
         recalled.ok().flatten()
     }

@@ -598,12 +598,12 @@ async fn old_calls_are_deleted() {
 async fn facts_about_a_launch_survive_a_restart() {
     let (_keep, path) = folder();
     let first = store(&path).await;
-    first.remember("launch", "era", "2025-11-25".into()).await;
-    first.remember("launch", "era", "2026-07-28".into()).await;
+    first.remember("launch", [("era", "2025-11-25".to_owned())]).await;
+    first.remember("launch", [("era", "2026-07-28".to_owned()), ("tools", "[]".to_owned())]).await;
     drop(first);
     let second = store(&path).await;
-    assert_eq!(second.recall("launch", "era").await.as_deref(), Some("2026-07-28"));
-    assert_eq!(second.recall("other", "era").await, None);
+    assert_eq!(second.recall("launch", ["era", "tools"]).await, [Some("2026-07-28".to_owned()), Some("[]".to_owned())]);
+    assert_eq!(second.recall("other", ["era"]).await, [None]);
 }
 
 const WRITER: &str = "MCP_SIDECAR_TEST_STORE_WRITER";

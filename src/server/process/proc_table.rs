@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// More than the longest `/proc/<pid>/stat`: 52 numbers and a short name.
 const MAX_STAT: usize = 2 << 10;
@@ -34,24 +34,36 @@ impl ProcTable {
         Self { entries: processes(), marks: Mutex::default() }
     }
 
-    /// The processes after this call. Those who ask at about the same time share the table: reading it for each of a hundred
-    /// servers that end together would take longer than everything else.
-    pub async fn shared() -> Arc<Self> {
-        /// The last table, and when it was begun.
-        static LAST: Mutex<Option<(Instant, Weak<ProcTable>)>> = Mutex::new(None);
+    /// The processes at some time after this call. Callers of about the same time share a table: a hundred servers may end
+    /// together, and reading it for each of them would take longer than everything else. After a table, the next one waits
+    /// three times as long as that one took, so that most of the processor is left to the processes that end. `None` if this
+    /// process has no descendants left.
+    pub async fn shared() -> Option<Arc<Self>> {
+        /// The last table, when it was begun, and how long it took.
+        static LAST: Mutex<Option<(Instant, Duration, Arc<ProcTable>)>> = Mutex::new(None);
 
+        let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if !may_have_descendants() {
+            return None;
+        }
         let asked = Instant::now();
-        // Others that are ready to run ask first.
-        tokio::task::yield_now().await;
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun_later = last.as_ref().filter(|(begun, _)| *begun >= asked);
-        if let Some(table) = begun_later.and_then(|(_, table)| table.upgrade()) {
-            return table;
+        let next = last().as_ref().map(|(begun, took, _)| *begun + *took * 4);
+        if let Some(next) = next.filter(|next| *next > asked) {
+            tokio::time::sleep_until(next.into()).await;
+            if !may_have_descendants() {
+                return None;
+            }
+        }
+        let mut last = last();
+        if let Some((begun, _, table)) = last.as_ref()
+            && *begun >= asked
+        {
+            return Some(table.clone());
         }
         let begun = Instant::now();
         let table = Arc::new(Self::read());
-        *last = Some((begun, Arc::downgrade(&table)));
-        table
+        *last = Some((begun, begun.elapsed(), table.clone()));
+        Some(table)
     }
 
     /// Whether the process has a mark with this prefix in its environment.
@@ -86,7 +98,7 @@ pub fn has_children() -> bool {
 
 /// Whether there may be descendants of this process. An orphan among them becomes our child before we learn of the exit of
 /// its parent.
-pub fn may_have_descendants() -> bool {
+fn may_have_descendants() -> bool {
     #[cfg(target_os = "linux")]
     {
         has_children() || !matches!(rustix::process::child_subreaper(), Ok(Some(_)))
