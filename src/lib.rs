@@ -6,7 +6,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`model`] | names, levels, status, calls, errors: plain data |
-//! | [`text`] [`paths`] [`settings`] [`logging`] | safe text and masked secrets · the locations of files · `config.toml` · tracing |
+//! | [`text`] [`paths`] [`pipes`] | safe text and masked secrets · the locations of files · larger pipes |
+//! | [`settings`] [`logging`] | `config.toml` · tracing |
 //! | [`config`] | parses `mcp.json` files into definitions and problems |
 //! | [`policy`] | decides which call may run and which definition may start; only it creates `Permitted` and `Trusted` |
 //! | [`store`] [`secrets`] | the state database · keyring and inputs |
@@ -25,6 +26,8 @@ pub mod model;
 pub mod text;
 
 pub mod paths;
+
+mod pipes;
 
 pub mod settings;
 

@@ -43,6 +43,7 @@ mod nonblocking {
     use tokio::net::unix::pipe;
 
     use super::{Input, Output, io};
+    use crate::pipes;
 
     pub fn input() -> io::Result<Option<Input>> {
         let stdin = io::stdin();
@@ -62,7 +63,10 @@ mod nonblocking {
             return Ok(None);
         }
         Ok(match kind(&stat) {
-            FileType::Fifo => Some(Box::new(pipe::Sender::from_file(File::from(copy(stdout)?))?)),
+            FileType::Fifo => {
+                pipes::enlarge(&stdout);
+                Some(Box::new(pipe::Sender::from_file(File::from(copy(stdout)?))?))
+            }
             FileType::Socket => Some(Box::new(socket(stdout)?)),
             _ => None,
         })

@@ -44,6 +44,7 @@ pub use version::version;
 use super::guardian;
 use super::logs::Logs;
 use crate::config::expand::Program;
+use crate::pipes;
 use crate::settings;
 use crate::text::{Secret, mask};
 
@@ -63,9 +64,6 @@ const STDERR_GRACE: Duration = Duration::from_millis(100);
 /// own error names the cause.
 const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 const MAX_ENVIRONMENT_BYTES: usize = 1 << 20;
-/// The size of the pipe from a server, which is usually a quarter of this.
-#[cfg(target_os = "linux")]
-const PIPE_SIZE: usize = 256 << 10;
 
 /// A running server process. Dropping it ends the process and its descendants in the background; `end` also waits for
 /// them.
@@ -162,9 +160,7 @@ impl Process {
         else {
             return Err("cannot open the pipes of the new process".to_owned().into());
         };
-        // A large result then needs fewer changes between the server and us. The user's other programs share the limit.
-        #[cfg(target_os = "linux")]
-        rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_SIZE).ok();
+        pipes::enlarge(&stdout);
         let stderr_task = tracker.spawn(stderr::drain(stderr, logs));
         let (exit, exited) = watch::channel(None);
         let stop = CancellationToken::new();

@@ -27,7 +27,7 @@ pub use agent_memory::AgentMemory;
 pub use editor_memory::EditorMemory;
 
 /// A buffer that has become larger than this is freed after its message.
-const KEPT_BUFFER: usize = 1 << 20;
+const KEPT_BUFFER: usize = 2 << 20;
 /// A connection that is lost sooner does not count as a success.
 const STABLE: Duration = Duration::from_secs(5);
 /// How often in a row a connection may be lost soon before the next request has to ask for it.

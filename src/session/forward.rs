@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use super::join::{Joined, ask_exit_code};
+use crate::pipes;
 
 /// The stack size of a copying thread.
 pub const STACK: usize = 128 << 10;
@@ -25,6 +26,7 @@ impl Stdio {
         for stream in [&stdio.input, &stdio.output] {
             rustix::io::ioctl_fionbio(stream, false).ok();
         }
+        pipes::enlarge(&stdio.output);
         Ok(stdio)
     }
 }

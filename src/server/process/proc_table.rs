@@ -225,4 +225,22 @@ mod tests {
         assert_eq!(entry.started, start_time(me));
         assert!(!has_variable(me, "MCP_SIDECAR_ENGINE", "no such mark"));
     }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn callers_of_the_same_time_share_a_table_that_is_newer_than_their_call() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // Each drops the table before the next one gets it, as servers that end together do.
+        let tables = (0..20).map(|_| async { Arc::downgrade(&ProcTable::shared().await.unwrap()) });
+        let mut tables = futures::future::join_all(tables).await;
+        tables.dedup_by(|one, other| std::sync::Weak::ptr_eq(one, other));
+        assert!(tables.len() <= 2, "{} tables were read", tables.len());
+        let mut late = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let table = ProcTable::shared().await.unwrap();
+        assert!(table.entries.iter().any(|entry| entry.pid == late.id()));
+        for child in [&mut child, &mut late] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 }
