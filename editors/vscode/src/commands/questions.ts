@@ -129,8 +129,8 @@ function grantCommands(app: App): void {
   });
   register(app, "mcpSidecar.grants.revokeAll", async () => {
     const count = app.grants.items.length;
-    const question = count > 0 ? `Take back ${plural(count, "grant")}?` : "Take back all grants?";
-    if (await confirm(question, "You are asked again before each of these tools runs.", "Take Back")) {
+    const question = count > 0 ? `Revoke ${plural(count, "grant")}?` : "Revoke all grants?";
+    if (await confirm(question, "You are asked again before each of these tools runs.", "Revoke")) {
       await app.sidecar.command("mcp.grant.revoke", { all: true });
       app.grants.refresh();
     }
