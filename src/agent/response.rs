@@ -153,7 +153,7 @@ fn text_of(error: &Error) -> String {
         Error::Unanswered { tool, reason, .. } => format!("{} was not allowed: {reason}", tool.describe()),
         Error::ToolDisabled { tool, .. } => format!("{} was denied: it is disabled", tool.describe()),
         Error::Disabled { server, .. } => format!("server `{server}` is disabled"),
-        Error::NeedsTrust(server) => format!("server `{server}` is not available: the user has not agreed to it"),
+        Error::NeedsTrust(server) => format!("server `{server}` is not available: the user has not trusted it"),
         Error::NeedsAuth(server) => format!("server `{server}` is not available: the user has to sign in first"),
         Error::NotRunning(server) => format!("server `{server}` is not running"),
         Error::Timeout { server, what, limit, setting: _ } => {

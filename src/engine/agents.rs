@@ -231,7 +231,7 @@ impl Engine {
 
     /// A large result that an agent got only in part.
     pub fn large_result(&self, call: &str) -> Result<Arc<super::gate::Outcome>> {
-        let gone = || Error::NotFound("the whole result of this call is not kept any more".to_owned());
+        let gone = || Error::NotFound("the whole result of this call is no longer available".to_owned());
         self.large_results().find(call).ok_or_else(gone)
     }
 }

@@ -235,8 +235,7 @@ impl CallTask {
                 Err(Refusal::Denied { decision: refused, decided_by, error, .. }) => {
                     match decision.filter(|_| self.requested.is_some()) {
                         Some(Given { by, .. }) => {
-                            recording
-                                .refused(refused, &format!("{decided_by}, after the {by} had changed the arguments"));
+                            recording.refused(refused, &format!("{decided_by}, after the {by} changed the arguments"));
                         }
                         None => recording.refused(refused, &decided_by),
                     }
@@ -260,7 +259,7 @@ impl CallTask {
             };
             before = Some(shown);
         }
-        let reason = "the server, the tool or its rules kept changing while the user was asked".to_owned();
+        let reason = "the server, the tool or its rules kept changing while the user was being asked".to_owned();
         recording.refused("deny", &reason);
         Err(Error::Conflict(reason))
     }

@@ -336,7 +336,7 @@ pub struct AwayReport {
     pub summary: Option<String>,
     /// The name of the agent → what it did.
     pub agents: BTreeMap<String, AgentFigures>,
-    /// Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time.
+    /// Calls that were refused because there was no one to ask, newest first. `mcp.away.allow` allows one for the next time.
     pub refused: Vec<Call>,
 }
 

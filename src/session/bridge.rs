@@ -127,7 +127,7 @@ pub fn bridge<M: Memory>(
         }
         bridge.lose()?;
         quick_losses = if since.elapsed() < STABLE { quick_losses + 1 } else { 0 };
-        let mut reason = (quick_losses >= QUICK_LOSSES).then(|| "it ends again and again".to_owned());
+        let mut reason = (quick_losses >= QUICK_LOSSES).then(|| "it keeps exiting".to_owned());
         joined = loop {
             if let Some(reason) = reason.take()
                 && !bridge.wait_for_message(reason)?

@@ -49,8 +49,8 @@ impl ChainReport {
         let mut message = match (&self.broken, self.checked) {
             (Some(broken), _) => format!("The call log was changed: {broken}."),
             (None, 0) => "There are no call records to check.".to_owned(),
-            (None, 1) => "The call log is whole: 1 record is as it was written.".to_owned(),
-            (None, checked) => format!("The call log is whole: {checked} records are as they were written."),
+            (None, 1) => "The call log is intact: 1 record is unchanged.".to_owned(),
+            (None, checked) => format!("The call log is intact: {checked} records are unchanged."),
         };
         if self.unchecked > 0 {
             let (records, were) = (counted(self.unchecked, "record"), if self.unchecked == 1 { "was" } else { "were" });
@@ -236,7 +236,7 @@ fn broken_link(connection: &Connection, project: &str, chain: &Chain) -> rusqlit
         };
         if found != row.get::<_, Vec<u8>>(3)? {
             let name = named(connection, link.call)?.unwrap_or_default();
-            return Ok(Some(format!("{name} is not as it was written (entry {number} of the chain)")));
+            return Ok(Some(format!("{name} was changed (entry {number} of the chain)")));
         }
         (previous, newest) = (found, Some(link.call));
     }

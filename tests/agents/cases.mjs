@@ -178,7 +178,7 @@ export const CASES = {
   "no editor": {
     shows: "without an editor, the call is refused, and the model is told why but not where the rules are",
     async run(stage) {
-      await tellsModel(stage, stage.prompt([NOTE]), "nobody could be asked");
+      await tellsModel(stage, stage.prompt([NOTE]), "there was no one to ask");
       const told = stage.model.results.join();
       assert.doesNotMatch(told, /saved as note/);
       assert.doesNotMatch(told, /mcp\.json|config\.toml/, "the model was told where the user's rules are");

@@ -102,7 +102,7 @@ fn decisions(sandbox: &Sandbox) -> Vec<String> {
     newest_first.collect::<Vec<_>>().into_iter().rev().collect()
 }
 
-const NOBODY: &str = "ask: mcp-sidecar: nobody could be asked";
+const NOBODY: &str = "ask: mcp-sidecar: there was no one to ask";
 const DENIED: &str = "deny: mcp-sidecar: a rule denies it";
 
 #[test]

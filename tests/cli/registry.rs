@@ -201,7 +201,7 @@ fn without_the_registry_the_last_answer_is_used_and_its_age_is_shown() {
     std::fs::write(sandbox.path(&format!("state/registry/{digest}.json")), answer.to_string()).unwrap();
     let stale = failing.run(&sandbox, &["search", "weather"]);
     assert_eq!(stale.code, 0, "{}", stale.err);
-    let note = "note: the registry cannot be reached; this is its answer from 2026-01-01T00:00:00.000Z (";
+    let note = "note: the registry cannot be reached; this is its last response, from 2026-01-01T00:00:00.000Z (";
     assert!(stale.err.starts_with(note) && stale.err.contains(" days ago)"), "{}", stale.err);
     assert!(stale.out.contains("io.github.example/weather"));
 }

@@ -144,7 +144,7 @@ async fn a_tool_that_changes_while_its_question_waits_is_asked_about_anew_with_t
         harness.editor.event::<ApprovalsChanged>().await;
     };
     assert!(second.diff.as_deref().unwrap().contains("sends your files away"), "{second:?}");
-    assert!(second.detail.contains("while you were asked"), "{second:?}");
+    assert!(second.detail.contains("while you were being asked"), "{second:?}");
     harness.resolve(&second, "deny").await;
     assert_eq!(harness.editor.answer(waiting).await.unwrap_err().kind(), Some(ErrorKind::Denied));
 }

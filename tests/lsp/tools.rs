@@ -99,7 +99,7 @@ async fn silence_means_no() {
     harness.until("demo", Status::Connected).await;
     let error = harness.call("mcp__demo__add", json!({ "a": 1, "b": 2 })).await.unwrap_err();
     assert_eq!(error.kind(), Some(ErrorKind::Denied));
-    assert!(error.message.contains("nobody answered within"), "{error}");
+    assert!(error.message.contains("there was no answer within"), "{error}");
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
     let Harness { editor, home: _home, .. } = harness;
     drop(editor);
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.to_string().contains("nobody could be asked")), ("denied", true), "{error}");
+    assert_eq!((error.kind(), error.to_string().contains("there was no one to ask")), ("denied", true), "{error}");
 }
 
 #[tokio::test]

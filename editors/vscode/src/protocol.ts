@@ -198,7 +198,7 @@ export interface AwayReport {
   summary?: string;
   /** The name of the agent → what it did. */
   agents: Record<string, AgentFigures>;
-  /** Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time. */
+  /** Calls that were refused because there was no one to ask, newest first. `mcp.away.allow` allows one for the next time. */
   refused: Call[];
 }
 
@@ -252,7 +252,7 @@ export interface Call {
 /** Identifies a call in the log and in notifications. */
 export type CallId = string;
 
-/** What a call asks a server for. Of completions, only denials are recorded. */
+/** What a call requests from a server. Only denied completions are recorded. */
 export type CallKind = "tool" | "resource" | "subscription" | "prompt" | "completion" | "hook";
 
 export interface CallList {
@@ -402,7 +402,7 @@ export interface ErrorData {
   tool?: string;
   /** What is wrong with the arguments of a call. */
   detail?: Violation[];
-  /** The call was not allowed: it requires approval, and nobody could be asked. */
+  /** The call was not allowed: it requires approval, and there was no one to ask. */
   unasked?: boolean;
   /** What the user can do about it. */
   remedy?: Remedy;
@@ -1162,7 +1162,7 @@ export interface Commands {
   "mcp.agent.disconnect": { params: { agent: string }; answer: AgentList };
   /** Reports what agents did while no editor was open. */
   "mcp.away": { params: Record<string, unknown>; answer: AwayReport };
-  /** Allows a call that was refused because nobody could be asked: the same call of the same agent, once. */
+  /** Allows a call that was refused because there was no one to ask: the same call of the same agent, once. */
   "mcp.away.allow": { params: { callId: CallId }; answer: Done };
   /** Checks this machine and the configuration. */
   "mcp.doctor": { params: Record<string, unknown>; answer: CheckList };

@@ -43,8 +43,9 @@ impl Format {
             None => named,
         };
         let event = event.ok_or("the question is about an event that mcp-sidecar does not answer")?;
-        let tool =
-            text(&["tool_name", "toolName"]).filter(|tool| !tool.is_empty()).ok_or("the question names no tool")?;
+        let tool = text(&["tool_name", "toolName"])
+            .filter(|tool| !tool.is_empty())
+            .ok_or("the question does not name a tool")?;
         let arguments = ["tool_input", "toolArgs", "toolInput"].iter().find_map(|key| input.get(*key)).cloned();
         let arguments = match arguments.unwrap_or_default() {
             Value::Object(arguments) => arguments,

@@ -238,7 +238,7 @@ impl HookTask {
         let ruling = self.ruling().unwrap_or_else(|| ruling.clone());
         let (ruling, _once) = self.claim_once(ruling);
         if !self.permit(&ruling, Consent::Answer(decision, by), recording).await? {
-            return Err(NoPermission::Unanswered("the rules changed while the user was asked".to_owned()));
+            return Err(NoPermission::Unanswered("the rules changed while the user was being asked".to_owned()));
         }
         if let Some(granted) = granted {
             saving.report(self.engine.remember_for(None, &granted, decision).await?);

@@ -142,7 +142,10 @@ impl Summary {
         let mut lines = Vec::new();
         let mut line = |key: &str, value: String| lines.push(format!("{key:9} {value}"));
         self.imitates.iter().for_each(|own| {
-            line("warning", format!("its name looks like that of your own server `{own}`, but it is another server"));
+            line(
+                "warning",
+                format!("its name looks like that of your own server `{own}`, but it is a different server"),
+            );
         });
         self.gets.iter().for_each(|flow| line("gets", flow.clone()));
         file.iter().for_each(|file| line("from", exact(&file.display().to_string())));

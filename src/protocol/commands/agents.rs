@@ -44,7 +44,7 @@ pub struct CallResult {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Away {}
 
-/// Allows a call that was refused because nobody could be asked: the same call of the same agent, once.
+/// Allows a call that was refused because there was no one to ask: the same call of the same agent, once.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AwayAllow {

@@ -36,7 +36,7 @@ impl OpenSignIns {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|one| !one.pasted.is_closed());
         let Some(newest) = waiting.last() else {
-            return Err("no sign-in waits for this address; start a new one".to_owned());
+            return Err("no sign-in is waiting for this address; start a new one".to_owned());
         };
         let url = Url::parse(address.trim()).map_err(|_| "this is not an address; paste all of it".to_owned())?;
         let is_last_page = |one: &Waiting| {

@@ -168,7 +168,7 @@ async fn the_chain_continues_after_a_restart_and_from_where_old_records_were_del
     first.flush().await;
     assert_eq!(outcome(&first).await, "There are no call records to check.");
     records(&first, &["new"]).await;
-    assert_eq!(outcome(&first).await, "The call log is whole: 1 record is as it was written.");
+    assert_eq!(outcome(&first).await, "The call log is intact: 1 record is unchanged.");
     drop(first);
     tamper(&path, "UPDATE chains SET pruned = 0");
     assert!(store(&path).await.verify_calls().await.unwrap().broken.is_some());
@@ -189,5 +189,5 @@ async fn records_from_before_the_chain_are_counted_separately() {
     let old = "1 record was written before the chain began and cannot be checked.";
     assert_eq!(outcome(&first).await, format!("There are no call records to check. {old}"));
     records(&first, &["a"]).await;
-    assert_eq!(outcome(&first).await, format!("The call log is whole: 1 record is as it was written. {old}"));
+    assert_eq!(outcome(&first).await, format!("The call log is intact: 1 record is unchanged. {old}"));
 }

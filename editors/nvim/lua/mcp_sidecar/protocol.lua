@@ -136,7 +136,7 @@
 ---@field until? mcp_sidecar.Timestamp When the next one came. Absent if there is still none.
 ---@field summary? string All of it in a sentence. Absent if agents did nothing.
 ---@field agents table<string, mcp_sidecar.AgentFigures> The name of the agent → what it did.
----@field refused mcp_sidecar.Call[] Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time.
+---@field refused mcp_sidecar.Call[] Calls that were refused because there was no one to ask, newest first. `mcp.away.allow` allows one for the next time.
 
 ---An open file.
 ---@class mcp_sidecar.BufferText
@@ -172,7 +172,7 @@
 ---Identifies a call in the log and in notifications.
 ---@alias mcp_sidecar.CallId string
 
----What a call asks a server for. Of completions, only denials are recorded.
+---What a call requests from a server. Only denied completions are recorded.
 ---@alias mcp_sidecar.CallKind "tool"|"resource"|"subscription"|"prompt"|"completion"|"hook"
 
 ---@class mcp_sidecar.CallList
@@ -282,7 +282,7 @@
 ---@field server? string
 ---@field tool? string
 ---@field detail? mcp_sidecar.Violation[] What is wrong with the arguments of a call.
----@field unasked? boolean The call was not allowed: it requires approval, and nobody could be asked.
+---@field unasked? boolean The call was not allowed: it requires approval, and there was no one to ask.
 ---@field remedy? mcp_sidecar.Remedy What the user can do about it.
 
 ---What kind of failure an error reports.

@@ -65,7 +65,7 @@ export async function greet(app: App): Promise<void> {
   }
 }
 
-/** Lists the calls that were refused because nobody could be asked, and allows the chosen one for the next time. */
+/** Lists the calls that were refused because there was no one to ask, and allows the chosen one for the next time. */
 async function showAway(app: App): Promise<void> {
   const { refused, summary } = await app.sidecar.command("mcp.away", {});
   if (refused.length === 0) {
