@@ -242,7 +242,7 @@ fn the_maps_show_every_module() {
 }
 
 #[test]
-fn nothing_is_left_for_later_and_nothing_tells_of_one_machine() {
+fn nothing_is_left_for_later_and_nothing_names_a_machine() {
     // Put together from halves, so that this file does not complain about itself.
     let later = Regex::new(&[r"(?:TO", r"DO|FIX", r"ME)"].concat()).unwrap();
     let home = Regex::new(r"/(?:home|Users)/([A-Za-z0-9_][A-Za-z0-9_.-]*)/").unwrap();

@@ -211,7 +211,7 @@ async fn an_editor_that_comes_back_finds_its_question() {
 }
 
 #[tokio::test]
-async fn a_question_that_reaches_nobody_is_refused_without_a_way_around_it() {
+async fn a_question_without_anyone_to_ask_is_refused_without_a_way_around_it() {
     let host = Host::new(json!({ "demo": demo(json!({ "add": "deny" })) }));
     let folder = host.home.project().file_name().unwrap().to_str().unwrap().to_owned();
     let place = format!("The user can allow this in an editor that has `{folder}` open.");

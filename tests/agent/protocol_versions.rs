@@ -160,7 +160,7 @@ async fn an_agent_cannot_allow_a_tool_for_longer_than_this_once() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_could_be_asked_about_says_who_can_allow_it() {
+async fn a_call_without_anyone_to_ask_says_who_can_allow_it() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     for mode in modes() {
         let agent = Agent::new(&host, mode, None).await;

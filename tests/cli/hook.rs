@@ -145,7 +145,7 @@ fn what_is_not_a_question_is_left_to_the_agent() {
 }
 
 #[test]
-fn a_project_cannot_allow_and_is_told_so() {
+fn a_permission_in_a_project_has_no_effect_and_is_reported() {
     let sandbox = sandbox(&rules());
     let allows = json!({ "agentTools": { "*": { "*": "allow-always" }, "claude-code": { "Bash": "allow-always" } } });
     sandbox.write("work/mcp.json", &allows.to_string());

@@ -86,7 +86,7 @@ fn written(sandbox: &Sandbox, file: &str) -> Value {
 }
 
 #[test]
-fn a_search_shows_what_there_is_and_nothing_that_breaks_a_line() {
+fn a_search_shows_the_results_and_nothing_that_breaks_a_line() {
     let (sandbox, api) = (Sandbox::with_workspace(), Api::start());
     let found = api.run(&sandbox, &["search", "weather"]);
     assert_eq!(found.code, 0, "{}", found.err);

@@ -212,7 +212,7 @@ fn the_doctor_reports_what_is_missing_and_how_to_fix_it() {
 
 #[cfg(unix)]
 #[test]
-fn the_doctor_tells_a_broken_program_from_a_missing_one_and_runs_none_in_the_workspace() {
+fn the_doctor_distinguishes_a_broken_program_from_a_missing_one_and_runs_none_in_the_workspace() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = Sandbox::with_workspace();
     let program = |name: &str, script: &str| {

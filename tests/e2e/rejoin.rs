@@ -45,7 +45,7 @@ async fn tools(agent: &mut Agent, id: i64) -> Value {
 }
 
 #[tokio::test]
-async fn the_session_of_an_agent_goes_on_when_its_engine_is_killed() {
+async fn the_session_of_an_agent_continues_when_its_engine_is_killed() {
     let stage = Stage::new();
     let mut agent = Agent::start(&stage, &stage.home.project()).await;
     for round in 0..2 {
@@ -67,7 +67,7 @@ async fn the_session_of_an_agent_goes_on_when_its_engine_is_killed() {
 
 /// An editor without our plugin does not start us again.
 #[tokio::test]
-async fn the_session_of_a_plain_editor_goes_on_when_its_engine_is_killed() {
+async fn the_session_of_a_plain_editor_continues_when_its_engine_is_killed() {
     let stage = Stage::new();
     let saved = r#"{ "servers": { "other": { "command": "sh" } } }"#;
     let path = stage.home.write("mcp.json", saved);

@@ -200,7 +200,7 @@ async fn a_filesystem_server_reads_the_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_git_server_tells_the_state_of_the_project() {
+async fn a_git_server_reports_the_state_of_the_project() {
     let Some(program) = program("MCP_SERVER_GIT") else { return };
     let home = Home::new();
     home.write("new.txt", "new");
@@ -214,7 +214,7 @@ async fn a_git_server_tells_the_state_of_the_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_time_server_tells_the_time_as_structured_content() {
+async fn a_time_server_returns_the_time_as_structured_content() {
     let Some(program) = program("MCP_SERVER_TIME") else { return };
     let mut workspace = Workspace::open(json!({ "time": { "command": program } })).await;
     workspace.connected("time").await;

@@ -202,7 +202,7 @@ function following(sidecar: Sidecar, app: App) {
       void commands.executeCommand("setContext", "mcpSidecar.noProgram", runStatus === "failed" && sidecar.noProgram);
       lists();
       if (runStatus === "running") {
-        greet(app).catch(error => sidecar.log.warn(`cannot tell what agents did: ${error}`));
+        greet(app).catch(error => sidecar.log.warn(`cannot get what agents did: ${error}`));
       }
     }),
     sidecar.state.onServers(() => {

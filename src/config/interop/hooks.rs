@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_are_added_once_beside_others_and_removed_without_a_trace() {
+    fn hooks_are_added_once_next_to_others_and_removed_without_a_trace() {
         for agent in HookAgent::ALL {
             let event = events(agent).first().unwrap();
             let other = json!({ "hooks": [{ "type": "command", "command": "mine --check" }] });

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_goes_on_without_its_caller() {
+    async fn work_continues_without_its_caller() {
         let gone = CancellationToken::new();
         let (sender, receiver) = oneshot::channel();
         let noticed = gone.clone();

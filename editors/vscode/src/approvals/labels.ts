@@ -25,7 +25,7 @@ export function traits(annotations: Annotations | undefined): [text: string, moo
     found.push(["may write", "warn"]);
   }
   if (annotations?.openWorld) {
-    found.push(["reaches outside systems", "warn"]);
+    found.push(["accesses external systems", "warn"]);
   }
   if (annotations?.idempotent) {
     found.push(["idempotent", ""]);

@@ -16,7 +16,7 @@ export function registerHosted(context: ExtensionContext, sidecar: Sidecar): voi
   const served: Served = {
     name: NAME,
     version: String(context.extension.packageJSON.version),
-    instructions: "What is open in the user's VS Code, as it stands there, saved or not. Lines count from 1.",
+    instructions: "What is open in the user's VS Code, including unsaved changes. Lines count from 1.",
     tools,
   };
   sidecar.add({

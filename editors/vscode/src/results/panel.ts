@@ -126,7 +126,7 @@ export async function runAgain(tool: string, given: unknown): Promise<void> {
   const isCut = typeof given === "object" && given !== null && "cut" in given && "sha256" in given;
   if (isCut) {
     window.showInformationMessage(
-      "The log does not have all of these arguments: they are too long. Fill them in again.",
+      "The log does not contain all of these arguments, because they are too long. Fill them in again.",
     );
   }
   await commands.executeCommand("mcpSidecar.tool.call", { tool, arguments: isCut ? {} : given });

@@ -20,7 +20,7 @@ local M = {}
 local under_way = {}
 
 local HINT = {
-  "Is your browser on another machine, as with SSH? Then it cannot load the last page, whose address begins with",
+  "If your browser is on another machine, as with SSH, it cannot load the last page, whose address begins with",
   "http://127.0.0.1. Copy that address there, press <CR> here, and paste it.",
 }
 
