@@ -15,7 +15,7 @@ use crate::model::{Error, RawJson};
 use crate::server::heavy;
 use crate::text::{holds_hidden, mask, one_line, show_hidden, visible};
 
-/// Begins what a model is told about a call that the user changed.
+/// Begins the text for a model about a call that the user changed.
 pub const EDITED: &str = "The user changed the arguments of this call before allowing it:";
 /// The longest error text that is sent to a model.
 const LONGEST: usize = 8_000;

@@ -1,4 +1,4 @@
-//! Tasks that agents start themselves: a call that goes on after its request has been answered, in both forms of MCP.
+//! Tasks that agents start themselves: a call that continues after its request has been answered, in both forms of MCP.
 //!
 //! The task is ours, so it works for every server: its call passes the same gate, and cancelling the task cancels the call.
 //! In the form of 2025-11-25, the agent requests a task (`task` in `tools/call`). In the form of the extension

@@ -131,7 +131,7 @@ impl AgentGuard {
 }
 
 impl ConnectedAgent {
-    /// What the agent did: its calls, and the answers to its hooks, which have a name of their own.
+    /// What the agent did: its calls, and the answers to its hooks, which have their own name.
     fn figures(&self, all: &AllAgentFigures) -> AgentFigures {
         let mut own = all.of(&self.folder, &self.name);
         let hooks = HookAgent::ALL.into_iter().find(|hooks| self.reported.starts_with(hooks.reported_name()));

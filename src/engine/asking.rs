@@ -218,7 +218,7 @@ impl Drop for WaitGuard {
 }
 
 impl Engine {
-    /// Why a call is refused that there was no one to ask about. What only a user may do is not told to an agent, which
+    /// Why a call is refused when there was no one to ask. An agent does not learn what only a user may do, which
     /// would do it itself.
     pub(super) fn nobody_to_ask(&self, call: &ToolCall, view: &ServerView, offered: &OfferedTool) -> String {
         if call.requester.kind != RequesterKind::User {

@@ -1,5 +1,5 @@
-//! The gate to every tool, resource and prompt. Every call takes the same path, whoever requests it: find → validate the
-//! arguments → rule → ask → call → record.
+//! The gate to every tool, resource and prompt. Every call takes the same path, no matter who requests it: find →
+//! validate the arguments → rule → ask → call → record.
 
 pub mod agent_tool;
 mod detach;
@@ -34,7 +34,7 @@ use detach::Detach;
 use question::QuestionOutcome;
 use shown::Shown;
 
-/// How often a question is asked again because the tool or its rule changed meanwhile.
+/// How often a question is asked again because the tool or its rule changed in between.
 const MAX_QUESTIONS: u32 = 5;
 /// How long the state of a server may be unknown after a call could not be sent to it.
 const STATE_TIMEOUT: Duration = Duration::from_secs(5);

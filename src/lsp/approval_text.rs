@@ -80,7 +80,7 @@ pub fn text(approval: &Approval) -> String {
     text
 }
 
-/// How to take back an answer that lasts.
+/// How to undo a lasting answer.
 pub fn undo(approvals: &[Approval], decision: &str) -> String {
     let revoke = if decision.starts_with("allow-") { " --revoke" } else { "" };
     let command = match approvals {

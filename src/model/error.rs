@@ -45,14 +45,14 @@ pub enum Error {
     #[error("{} is disabled; raise its level to use it{}", tool.describe(), in_parentheses(rule.as_deref()))]
     ToolDisabled {
         tool: ToolId,
-        /// The location of the rule that disables it. It is not told to agents.
+        /// The location of the rule that disables it. Agents do not see it.
         rule: Option<Arc<str>>,
     },
     #[error("{} was denied: {reason}{}", tool.describe(), in_parentheses(rule.as_deref()))]
     Denied {
         tool: ToolId,
         reason: String,
-        /// The location of the rule that denies it. It is not told to agents.
+        /// The location of the rule that denies it. Agents do not see it.
         rule: Option<Arc<str>>,
     },
     /// A decision of the user, sent by a process that this program started.

@@ -241,7 +241,7 @@ pub async fn run(
     }
 }
 
-/// The scope of the file that a status means. A connector is shown with a scope of its own, whatever its file.
+/// The scope of the file that a status means. A connector is shown with its own scope, whatever its file.
 fn file_scope(engine: &Engine, server: &ServerName, shown: ShownScope) -> Result<Scope> {
     Ok(match shown {
         ShownScope::Managed => Scope::Managed,

@@ -198,7 +198,7 @@ impl Parts {
             rest = behind;
         }
         filled.push_str(rest);
-        // `$` and `{…}` next to each other would be a reference of their own.
+        // `$` and `{…}` next to each other would be a separate reference.
         let own = self.inputs.entries.iter().filter_map(|entry| entry.get("id").and_then(Value::as_str));
         let without = own.fold(filled.clone(), |text, id| text.replace(&format!("${{input:{id}}}"), ""));
         fixed(&without).map(|_| filled)

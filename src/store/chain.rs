@@ -2,7 +2,7 @@
 //! deleted, moved or added by another program is noticed.
 //!
 //! Every workspace has one chain, because it has one engine. Engines share the file, and a command without an engine writes
-//! to it as well: whoever writes a record adds its link in the same transaction, so a chain never forks. A record of a
+//! to it as well: every writer of a record adds its link in the same transaction, so a chain never forks. A record of a
 //! strict log has two links: one before the call, about what never changes, and one about the outcome.
 
 use rusqlite::types::ValueRef;
@@ -173,7 +173,7 @@ pub fn prune(connection: &Connection, first_kept: i64) -> rusqlite::Result<()> {
 
 /// Compares every record of a workspace with its chain.
 pub fn verify(connection: &mut Connection, project: &str, head: Option<&Head>) -> rusqlite::Result<ChainReport> {
-    // All queries see the same state, whatever is written meanwhile.
+    // All queries see the same state, whatever is written in between.
     let snapshot = connection.transaction()?;
     let chain = chain(&snapshot, project)?;
     let unchained = chain.as_ref().map_or(Some(i64::MAX), |chain| chain.unchained);

@@ -161,7 +161,7 @@ async fn an_address_that_anybody_can_listen_to_is_warned_about_before_the_server
 }
 
 #[tokio::test]
-async fn the_texts_of_a_server_are_shown_without_invisible_characters() {
+async fn hidden_characters_in_the_texts_of_a_server_are_made_visible() {
     let mut harness = Harness::new(json!({ "servers": { "sly": faulty("sly") } }), json!({})).await;
     let status = harness.until("sly", Status::Connected).await;
     let tools = harness.run(Tools::default()).await;

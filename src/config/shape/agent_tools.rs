@@ -1,4 +1,4 @@
-//! `agentTools`: the levels of the own tools of agents.
+//! `agentTools`: the levels of agents' own tools.
 
 use super::keys::{AGENT_TOOLS, ANY_AGENT};
 use super::reader::Reader;

@@ -162,7 +162,7 @@ impl std::fmt::Display for NoAnswer {
 /// How a question ended.
 pub type Outcome = Result<Answered, NoAnswer>;
 
-/// A question that no longer waits.
+/// A question that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClosedQuestion {
     pub id: String,

@@ -1,4 +1,4 @@
-//! The question about an own tool of an agent.
+//! The question about an agent's own tool.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub fn agent_action(call: &ToolCall, action: &AgentAction, folders: &[Arc<Path>]
     }
 }
 
-/// What can happen, in words.
+/// What can happen, as text.
 fn risk(action: &AgentAction, folders: &[Arc<Path>]) -> String {
     match &action.kind {
         ActionKind::Shell { read, text, .. } => {

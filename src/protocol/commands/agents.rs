@@ -18,7 +18,7 @@ pub struct AgentSet {
     pub agent: Option<String>,
 }
 
-/// Pauses an agent, or lets it go on. Its calls wait meanwhile.
+/// Pauses or resumes an agent. The calls of a paused agent wait.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AgentPause {
     /// The `id` or the name of the agent.

@@ -31,7 +31,7 @@ impl OpenSignIns {
         receiver
     }
 
-    /// Passes an address on to the sign-in that it belongs to. Otherwise that sign-in goes on waiting.
+    /// Passes an address on to the sign-in that it belongs to. Otherwise that sign-in keeps waiting.
     pub fn paste(&self, address: &str) -> Result<(), String> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|one| !one.pasted.is_closed());

@@ -1,4 +1,4 @@
-//! What a new engine must be told so that the agent's session goes on.
+//! What a new engine needs to know so that the agent's session continues.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What a new engine must be told so that the session of an editor goes on: its greeting, its folders, settings and open
-//! buffers. Only for editors without our plugin.
+//! What a new engine needs to know so that the session of an editor continues: its first message, its folders, settings
+//! and open buffers. Only for editors without our plugin.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
