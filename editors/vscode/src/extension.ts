@@ -195,7 +195,7 @@ function following(sidecar: Sidecar, app: App) {
   return [
     first,
     first.onDidCreate(uri => begin(uri.path)),
-    // VS Code opens files of its own, such as `mcp.json` of its profile.
+    // VS Code opens its own files, such as `mcp.json` of its profile.
     workspace.onDidOpenTextDocument(({ uri }) => uri.scheme === "file" && begin(uri.path)),
     sidecar.onRunStatus(runStatus => {
       void commands.executeCommand("setContext", "mcpSidecar.runStatus", runStatus);

@@ -1,4 +1,4 @@
-/** Questions in words: their plain answers, what a tool declares, and the row in the Approvals view. Pure. */
+/** The text of questions: their plain answers, what a tool declares, and the row in the Approvals view. Pure. */
 
 import { fenced, plain } from "../markdown";
 import type { Annotations, Approval, ApprovalAnswer } from "../protocol";

@@ -284,7 +284,7 @@ export class ApprovalPanel implements Disposable {
   }
 }
 
-/** Shows the file as it is beside the file as it would be. */
+/** Shows the current file next to the file after the call. */
 async function compare({ change }: Approval): Promise<void> {
   if (change) {
     const name = path.basename(change.path);

@@ -45,7 +45,7 @@ function listen(client: Client, served: Served): void {
 async function reply(client: Client, served: Served, message: Message): Promise<void> {
   const said = await answer(served, message);
   if (said) {
-    // A sidecar that has stopped meanwhile needs no response.
+    // A sidecar that has stopped in between needs no response.
     await client.sendRequest("mcp/sdk/message", { server: NAME, message: said }).catch(() => {});
   }
 }

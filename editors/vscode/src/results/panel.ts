@@ -1,4 +1,4 @@
-/** Shows tools, prompts, results, calls of the log and binary resources, in one panel beside the editor. */
+/** Shows tools, prompts, results, calls of the log and binary resources, in one panel next to the editor. */
 
 import { commands, type Disposable, env, type TextEditor, type Uri, ViewColumn, window, workspace } from "vscode";
 import { showText } from "../documents";
