@@ -241,11 +241,11 @@ export interface Call {
   resultBytes?: number;
   /** The estimated tokens of the whole result. */
   resultTokens?: number;
-  /** Masked and cut. Absent in notifications. */
+  /** Masked and truncated. Absent in notifications. */
   arguments?: unknown;
   /** The arguments that were requested, if the user changed them. Masked and truncated. Absent in notifications. */
   requestedArguments?: unknown;
-  /** Masked and cut. Absent in notifications. */
+  /** Masked and truncated. Absent in notifications. */
   result?: RecordedResult;
 }
 
@@ -681,7 +681,7 @@ export interface Remedy {
   arguments: Record<string, unknown>;
 }
 
-/** Who asks for a call. */
+/** Who made a call. */
 export interface Requester {
   kind: "user" | "plugin" | "agent";
   name?: string;

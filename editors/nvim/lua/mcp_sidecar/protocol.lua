@@ -165,9 +165,9 @@
 ---@field waitedMs number How long the call waited for the user.
 ---@field resultBytes? integer The size of the whole result.
 ---@field resultTokens? integer The estimated tokens of the whole result.
----@field arguments? any Masked and cut. Absent in notifications.
+---@field arguments? any Masked and truncated. Absent in notifications.
 ---@field requestedArguments? any The arguments that were requested, if the user changed them. Masked and truncated. Absent in notifications.
----@field result? mcp_sidecar.RecordedResult Masked and cut. Absent in notifications.
+---@field result? mcp_sidecar.RecordedResult Masked and truncated. Absent in notifications.
 
 ---Identifies a call in the log and in notifications.
 ---@alias mcp_sidecar.CallId string
@@ -488,7 +488,7 @@
 ---@field command string The command to send.
 ---@field arguments table<string, any>
 
----Who asks for a call.
+---Who made a call.
 ---@class mcp_sidecar.Requester
 ---@field kind "user"|"plugin"|"agent"
 ---@field name? string
