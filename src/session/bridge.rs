@@ -348,6 +348,6 @@ mod tests {
         drop(bridge);
         let mut answers = String::new();
         shown.read_to_string(&mut answers).unwrap();
-        assert_eq!((answers.lines().count(), answers.contains("may have been carried out")), (1, true), "{answers}");
+        assert_eq!((answers.lines().count(), answers.contains("may have been executed")), (1, true), "{answers}");
     }
 }

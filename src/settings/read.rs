@@ -377,7 +377,7 @@ mod tests {
         "#;
         insta::assert_snapshot!(problems(text), @r#"
         speed: unknown setting `speed`
-        log: `log` is a section: put its settings below `[log]`
+        log: `log` is a section: put its settings under `[log]`
         "five": `servers.attempts`: expected a whole number
         0: `servers.startup-timeout`: must be at least 1 ms
         "chatty": `servers.log-level`: expected "debug" or "info" or "notice" or "warning" or "error" or "critical" or "alert" or "emergency"
@@ -429,7 +429,7 @@ mod tests {
         insta::assert_snapshot!(messages.join("\n"), @r#"
         `audit`: expected "normal" or "strict"
         unknown setting `limits.toools`
-        `log` is a section: put its settings below `[log]`
+        `log` is a section: put its settings under `[log]`
         "#);
         assert_eq!(settings.overlay(&json!("x")).len(), 1);
     }

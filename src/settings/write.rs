@@ -236,7 +236,8 @@ mod tests {
         days = 7
 
         [sandbox]
-        # What enforces `sandbox` of a server: landlock, bubblewrap, or auto for the first of them that this machine supports.
+        # What enforces `sandbox` of a server: landlock, bubblewrap, or auto for the first of them that this
+        # machine supports.
         method = "auto"
 
         # The full path of bwrap. If empty, it is looked up in the system folders.

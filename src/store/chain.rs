@@ -236,7 +236,7 @@ fn broken_link(connection: &Connection, project: &str, chain: &Chain) -> rusqlit
         };
         if found != row.get::<_, Vec<u8>>(3)? {
             let name = named(connection, link.call)?.unwrap_or_default();
-            return Ok(Some(format!("{name} was changed (entry {number} of the chain)")));
+            return Ok(Some(format!("{name} does not match entry {number} of the chain")));
         }
         (previous, newest) = (found, Some(link.call));
     }

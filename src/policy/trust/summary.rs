@@ -179,7 +179,7 @@ fn described(sandbox: &Sandbox) -> String {
     };
     let read = read.as_deref().map_or_else(|| "everything".to_owned(), list);
     let network = if *network { "the network" } else { "no network" };
-    let weak = if *required { "" } else { "; starts without it where it cannot be enforced" };
+    let weak = if *required { "" } else { "; starts without it if it cannot be enforced" };
     format!("may read {read}, write {}; {network}{weak}", list(write))
 }
 

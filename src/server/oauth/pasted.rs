@@ -69,7 +69,7 @@ mod tests {
         let sign_ins = OpenSignIns::default();
         let page = "http://127.0.0.1:7/callback";
         let refused = sign_ins.paste(&format!("{page}?code=c-1&state=s")).unwrap_err();
-        assert!(refused.contains("no sign-in waits"), "{refused}");
+        assert!(refused.contains("no sign-in is waiting"), "{refused}");
 
         let mut waits = sign_ins.expect(Url::parse(page).unwrap(), "s".to_owned());
         for (address, why) in [
@@ -102,6 +102,6 @@ mod tests {
         assert!(one.try_recv().is_ok() && two.try_recv().is_err());
         drop(two);
         let refused = sign_ins.paste("http://127.0.0.1:8/callback?code=c&state=two").unwrap_err();
-        assert!(refused.contains("no sign-in waits"), "{refused}");
+        assert!(refused.contains("no sign-in is waiting"), "{refused}");
     }
 }
