@@ -35,7 +35,7 @@ packages: ## make all packages from the release archive, install each in an empt
 	@scripts/test-packages
 
 release: ## set the version everywhere and write the changelog's heading: make release VERSION=1.2.3
-	@scripts/release $(or $(VERSION),$(error say which: make release VERSION=1.2.3))
+	@scripts/release $(or $(VERSION),$(error set the version: make release VERSION=1.2.3))
 
 # Most tests wait for processes, so two groups of them run side by side. `cargo test` builds $(BIN); `cargo build` would build
 # most crates again, without the features that only tests use.

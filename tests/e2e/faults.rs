@@ -1,4 +1,4 @@
-//! Servers that misbehave: what their status says, what their calls end with, and that nobody else notices.
+//! Servers that misbehave: what their status says, how their calls end, and that nothing else is affected.
 
 use std::io::{self, Read};
 use std::net::TcpListener;

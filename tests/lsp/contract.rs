@@ -1,4 +1,4 @@
-//! The wire contract at its edges: what an error names, what a record holds, which level is told.
+//! Edge cases of the wire contract: what an error names, what a record contains, which level is reported.
 
 use mcp_sidecar::engine::Engine;
 use mcp_sidecar::model::{Decision, Level};
