@@ -1206,7 +1206,7 @@ export interface Notifications {
   "mcp/workspaceTrust": { params: { trusted: boolean } };
 }
 
-/** Every request of our own with its params and its answer. */
+/** Each of our own requests with its params and its answer. */
 export interface Requests {
   /** In both directions: a message from or to a server inside the editor. */
   "mcp/sdk/message": { params: { server: string; message: unknown }; answer: Done };
