@@ -367,7 +367,7 @@ fn a_form_is_filled_in_at_a_terminal_and_each_problem_is_shown() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_shell_that_an_agent_started_cannot_decide_for_the_user() {
-    const REFUSED: &str = "the agent `claude` started this program";
+    const REFUSED: &str = "this program was started by the agent `claude`";
     let sandbox = sandbox();
     sandbox.write("work/mcp.json", &format!(r#"{{ "servers": {{ "project": {DEMO} }} }}"#));
     let arguments = r#"{"a": 1, "b": 2}"#;

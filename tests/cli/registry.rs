@@ -360,9 +360,9 @@ fn a_hostile_bundle_leaves_nothing_behind() {
         assert_eq!(left, 0, "{name}");
     };
     bundle(&sandbox, "up.mcpb", &[("manifest.json", &good), ("../../escaped", b"x")]);
-    refused("up.mcpb", "leads out of its folder");
+    refused("up.mcpb", "is outside of its folder");
     bundle(&sandbox, "root.mcpb", &[("manifest.json", &good), ("/tmp/escaped", b"x")]);
-    refused("root.mcpb", "leads out of its folder");
+    refused("root.mcpb", "is outside of its folder");
     assert!(!sandbox.path("escaped").exists() && !sandbox.path("state/escaped").exists());
 
     let mut zip = zip::ZipWriter::new(std::fs::File::create(sandbox.path("link.mcpb")).unwrap());

@@ -78,7 +78,7 @@ fn a_launch_in_the_own_config_is_answered_in_a_shell_but_not_by_an_agent() {
     let run = sandbox.run(&add);
     assert!(run.code == 1 && run.err.contains("trust"), "{}", run.err);
     let run = sandbox.by_agent(&["trust", "mine", "--yes"]);
-    assert!(run.code == 1 && run.err.contains("the agent `claude` started this program"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("this program was started by the agent `claude`"), "{}", run.err);
     let run = sandbox.run(&["trust", "mine"]);
     assert!(run.err.contains("Did you change the server `mine` in your own config?"), "{}", run.err);
     assert!(run.err.contains("+ env.NEW: (set)"), "{}", run.err);
