@@ -392,7 +392,7 @@ async fn a_program_that_is_only_in_the_open_folder_is_not_found_and_the_status_s
     let mut window = window(&home, &[("PATH", &path)]).await;
     let failed = until(&mut window.editor, "fixture", is(Status::Failed)).await;
     let error = failed.error.unwrap();
-    assert!(error.contains("was not found") && error.contains("files of an open folder"), "{error}");
+    assert!(error.contains("was not found") && error.contains("files in an open folder"), "{error}");
     assert!(!proof.exists());
     quit(window).await;
 }
