@@ -25,7 +25,7 @@ vscode: ## package the VS Code extension with the binary, optimized for size (ta
 	cargo build --profile dist
 	@scripts/package-vscode $(or $(CARGO_TARGET_DIR),target)/dist/mcp-sidecar
 
-book: ## make the documentation site in target/book, and check its links
+book: ## build the documentation site in target/book, and check its links
 	@scripts/book
 
 dist: ## build the release archive for this machine (takes a while); on Linux, it runs with glibc 2.17 and newer
@@ -35,7 +35,7 @@ packages: ## make all packages from the release archive, install each in an empt
 	@scripts/test-packages
 
 release: ## set the version everywhere and write the changelog's heading: make release VERSION=1.2.3
-	@scripts/release $(or $(VERSION),$(error say which: make release VERSION=1.2.3))
+	@scripts/release $(or $(VERSION),$(error set the version: make release VERSION=1.2.3))
 
 # Most tests wait for processes, so two groups of them run side by side. `cargo test` builds $(BIN); `cargo build` would build
 # most crates again, without the features that only tests use.
@@ -83,7 +83,7 @@ generate: ## write the files that are generated from the types of the wire contr
 fmt: ## format the code
 	cargo fmt
 
-bench: ## measure calls, start, memory and language requests (release build), beside other gateways; PEERS=no leaves them out, WRITE=write puts the tables into docs/performance.md
+bench: ## measure calls, start, memory and language requests (release build), compared with other gateways; PEERS=no leaves them out, WRITE=write writes the tables to docs/performance.md
 	peers=$(if $(filter no,$(PEERS)),BENCH_PEERS=,$$(scripts/get-peers)) && export "$$peers" && \
 	cargo bench --bench overhead -- pinned $(WRITE) && cargo bench --bench overhead -- $(WRITE)
 	cargo bench --bench overhead -- growth $(WRITE)
@@ -92,13 +92,13 @@ bench: ## measure calls, start, memory and language requests (release build), be
 faults: ## provoke every fault of tests/faults ten times; RUNS, SEED and CASES="STD- disk" change that (takes about half an hour)
 	cargo test --test faults -- --full --runs $(or $(RUNS),10) $(if $(SEED),--seed $(SEED)) $(CASES)
 
-soak: ## ten servers, three editors and five agents at random for MINUTES (60) with a SEED, checked against a model
+soak: ## run ten servers, three editors and five agents at random for MINUTES (60) with a SEED, checked against a model
 	cargo test --test soak -- --minutes $(or $(MINUTES),60) --seed $(or $(SEED),$(shell date +%s))
 
 fuzz: ## run each fuzz target for SECONDS (60) or those of TARGETS; needs nightly Rust and cargo-fuzz
 	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
 
-coverage: servers ## print which lines the tests run, by module; needs cargo-llvm-cov. TESTS="--lib" chooses some
+coverage: servers ## print the line coverage of each module; needs cargo-llvm-cov. TESTS="--lib" selects some
 	@scripts/coverage $(TESTS)
 
 mutants: ## change src/policy, or src/engine/gate with PIECE=gate, in small ways, and print each change that no test notices
@@ -111,7 +111,7 @@ agents: ## run real agents against `mcp-sidecar connect`, with a fake model; AGE
 	cargo build
 	@scripts/test-agents $(BIN) $(AGENTS)
 
-journeys: ## play seven new users, from an empty machine to the first call; NAMES="neovim claude" picks some
+journeys: ## simulate seven new users, from an empty machine to the first call; NAMES="neovim claude" picks some
 	cargo build
 	@scripts/journeys $(BIN) $(NAMES)
 

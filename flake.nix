@@ -1,6 +1,6 @@
 # Untried: see docs/install.md.
 {
-  description = "Turns mcp.json into a live workspace beside your editor";
+  description = "Runs the MCP servers of your mcp.json next to your editor and shares them with your agents";
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
 

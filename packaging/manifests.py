@@ -66,7 +66,7 @@ def mason(target):
 def server():
     """For the MCP registry: how clients start mcp-sidecar as an MCP server."""
     # The registry accepts 100 characters.
-    description = "All MCP servers of a workspace behind one endpoint; no tool runs that you have not allowed"
+    description = "All MCP servers of a workspace behind one endpoint; no tool runs without your permission"
     connect = [{"type": "positional", "value": "connect"}]
     package = lambda kind, name, hint: {
         "registryType": kind,

@@ -178,16 +178,16 @@ enum Command {
   mcp-sidecar set review
   mcp-sidecar set --none --agent claude-code")]
     Set(agents::Set),
-    /// List the questions that wait for your answer
+    /// List the questions that are waiting for your answer
     ///
     /// Editors and agents of the same workspace ask them. You can answer each one anywhere; the first answer counts.
     Approvals(approvals::Arguments),
-    /// Allow a call, trust a server or fill in a form that waits for your answer
+    /// Allow a call, trust a server or fill in a form that is waiting for your answer
     #[command(after_help = "Examples:
   mcp-sidecar approve 3f2a
   mcp-sidecar approve 3f2a --for session")]
     Approve(answer::Approve),
-    /// Deny a call, or refuse another question that waits for your answer
+    /// Deny a call, or refuse another question that is waiting for your answer
     #[command(after_help = "Example:\n  mcp-sidecar deny 3f2a --note 'use the test database'")]
     Deny(answer::Deny),
     /// List or revoke the permissions that you gave to tools

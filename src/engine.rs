@@ -347,7 +347,7 @@ impl Engine {
         crate::server::process::end_orphans().await;
     }
 
-    /// The same, if other engines of this process go on.
+    /// The same, if other engines of this process keep running.
     pub async fn close(&self) {
         let ended = self.send_command(|done| HubCommand::Shutdown { done });
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {

@@ -1,4 +1,4 @@
-//! mcp-sidecar: one engine beside the editor that turns `mcp.json` into a live workspace.
+//! mcp-sidecar: one engine next to the editor that runs the MCP servers of `mcp.json`.
 //!
 //! The map of the code. Modules are in reading order: each may use those above it, never those below.
 //! `tests/tidy.rs` checks the order, `ARCHITECTURE.md` explains it.

@@ -47,7 +47,7 @@ pub struct LspClient {
     pending: Arc<Pending>,
 }
 
-/// What the other side sends of its own. The owner must keep reading: a full queue stops the connection.
+/// What the other side sends unprompted. The owner must keep reading: a full queue stops the connection.
 pub type Events = mpsc::Receiver<Event>;
 
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl<T> Response<T> {
     /// Asks the other side to cancel the request. It still responds, usually with an error.
     pub fn cancel(&self) {
         if let Some(outbox) = self.outbox.upgrade() {
-            // Best effort: if the queue is full, the request goes on.
+            // Best effort: if the queue is full, the request continues.
             outbox.try_send(message::call(None, "$/cancelRequest", &json!({ "id": self.id }))).ok();
         }
     }
@@ -419,7 +419,7 @@ mod tests {
         assert!(client.call(Approvals::default()).await.is_err());
 
         let ((client, _events), _other) = pair();
-        // The writer does not run meanwhile.
+        // The writer does not run in the meantime.
         let mut sent: Vec<_> = (0..=QUEUE).map(|_| client.start(Approvals::default(), None)).collect();
         assert!(sent.pop().unwrap().await.is_err());
     }

@@ -83,10 +83,10 @@ pub enum TrustState {
 
 pub(crate) const ANOTHER_FILE: &str = "a project file cannot allow tools of a server that another file defines";
 pub(crate) const NOT_TRUSTED: &str = "a project file cannot allow tools before you trust the server";
-pub(crate) const OWN_SERVER: &str = "your rule names a server and means your own, not one of a project";
+pub(crate) const OWN_SERVER: &str = "your rule is for your own server with this name, not for one of a project";
 const ONLY_RESTRICTS: &str = "an entry that does not define the server can only restrict its tools";
 const WIDER: &str = "another file is stricter";
-const UNCERTAIN: &str = "it does not surely mean this, so it could only restrict";
+const UNCERTAIN: &str = "the match is uncertain, so it can only restrict";
 
 /// A rule that matches a tool.
 struct RuleMatch<'a> {

@@ -2,7 +2,7 @@
 //!
 //! A machine without a keyring (a server, a container) saves nothing, unless the user allows a file. The keyring may
 //! ask the user to unlock it, so one thread talks to it and everything else waits with a timeout. The list of names is
-//! a file beside the database; it contains no values.
+//! a file next to the database; it contains no values.
 
 mod entry_lock;
 mod vault;

@@ -438,7 +438,7 @@ impl Server {
         let lost = link.wait_for(is_other).await;
         match lost.as_deref() {
             Ok(Link::Closed(error)) => error.clone(),
-            // Restarted meanwhile, or stopped for good.
+            // Restarted in between, or stopped for good.
             _ => interrupted(self.name()),
         }
     }

@@ -2,7 +2,7 @@
 //! those of a workspace share one [`Engine`](crate::engine::Engine).
 //!
 //! A front finds the engine by its socket or starts it. Each side sends one line, and then bytes are forwarded both ways;
-//! `lsp` and `agent` handle them. A front looks at messages only to go on with another engine. Platforms without Unix
+//! `lsp` and `agent` handle them. A front reads messages only to continue with another engine. Platforms without Unix
 //! sockets run engine and front in one process.
 
 #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! The state database: the user's decisions, the call log, and facts about servers.
 //!
 //! One thread owns the connection; a [`Store`] sends it work. Decisions are also cached in memory, so that a lookup
-//! does not involve that thread. Several engines may share the file: a small file beside it grows with every decision,
+//! does not involve that thread. Several engines may share the file: a small file next to it grows with every decision,
 //! and an engine that notices that reads the decisions again. If the file cannot be written, decisions are kept in
 //! memory, [`Store::health`] reports it, and they are written as soon as possible. Session decisions are never written.
 

@@ -1,5 +1,5 @@
-//! Holds the structure of the repository: what may use what, where a few dangerous things may stand, and that the
-//! documents point at things that exist. Each failure says what to do about it.
+//! Checks the structure of the repository: which modules may use which, where a few dangerous things are allowed, and
+//! that the documents refer to things that exist. Each failure says how to fix it.
 
 #![allow(
     clippy::unwrap_used,
@@ -137,7 +137,7 @@ fn modules_named(file: &File) -> BTreeSet<(usize, String)> {
     named
 }
 
-/// `a::{b, c}, d` → `a::, d`: only what stands directly in the group counts.
+/// `a::{b, c}, d` → `a::, d`: only what is directly in the group counts.
 fn without_inner_groups(text: &str) -> String {
     let mut depth = 0_usize;
     text.chars()
@@ -153,7 +153,7 @@ fn without_inner_groups(text: &str) -> String {
 }
 
 #[test]
-fn each_module_uses_only_modules_that_stand_above_it() {
+fn each_module_uses_only_modules_above_it() {
     let order = modules();
     let position = |name: &str| order.iter().position(|module| *module == name);
     let mut found = Vec::new();
@@ -205,7 +205,7 @@ fn processes_start_in_one_place() {
 #[test]
 fn only_the_command_line_prints() {
     let found = outside(&["src/cli", "src/main.rs"], r"\b(?:e?println?|dbg)!");
-    nothing(found, "stdout carries the protocol: use tracing, or tell the editor");
+    nothing(found, "stdout carries the protocol: use tracing, or notify the editor");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn the_maps_show_every_module() {
 }
 
 #[test]
-fn nothing_is_left_for_later_and_nothing_tells_of_one_machine() {
+fn nothing_is_left_for_later_and_nothing_names_a_machine() {
     // Put together from halves, so that this file does not complain about itself.
     let later = Regex::new(&[r"(?:TO", r"DO|FIX", r"ME)"].concat()).unwrap();
     let home = Regex::new(r"/(?:home|Users)/([A-Za-z0-9_][A-Za-z0-9_.-]*)/").unwrap();
@@ -262,7 +262,7 @@ fn nothing_is_left_for_later_and_nothing_tells_of_one_machine() {
     nothing(found, "finish it or leave it out; name no folder of one machine");
 }
 
-/// Whether the folder stands there as a path of its own, not as the end of another.
+/// Whether the folder is there as a separate path, not as the end of another.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder)
         .any(|(start, _)| !line[..start].ends_with(|before: char| before.is_alphanumeric() || "_-.}/".contains(before)))
@@ -281,7 +281,7 @@ fn the_lock_files_name_no_host_but_the_public_registries() {
         let foreign = resolved.filter(|line| !line.contains("https://registry.npmjs.org/"));
         found.extend(foreign.map(|line| format!("{}: {line}", file.path)));
     }
-    nothing(found, "write the lock file anew with the public registry, or without addresses");
+    nothing(found, "write the lock file again with the public registry, or without addresses");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn every_link_in_a_document_leads_somewhere() {
             }
         }
     }
-    nothing(found, "mend the link");
+    nothing(found, "fix the link");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 class McpSidecar < Formula
-  desc "Turns mcp.json into a live workspace beside your editor"
+  desc "Runs the MCP servers of your mcp.json next to your editor"
   homepage "${repository}"
   version "${version}"
   license any_of: ["MIT", "Apache-2.0"]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::server::transport::ledger::size;
 use crate::settings::Limits;
 
-/// What a value of a parsed message takes besides its text.
+/// What a value of a parsed message takes in addition to its text.
 const VALUE_OVERHEAD: usize = 48;
 
 /// The budget of one agent, which is also part of the budget of all.

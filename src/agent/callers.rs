@@ -46,7 +46,7 @@ impl Callers {
         CallerGuard { callers: self.clone(), call: call.clone(), session }
     }
 
-    /// Whether there are calls, and this session made all of them. Editors and the shell are no session.
+    /// Whether there are calls, and this session made all of them. Editors and the shell are not sessions.
     pub fn made_all(&self, session: u64, calls: &[CallId]) -> bool {
         let known = self.lock();
         !calls.is_empty() && calls.iter().all(|call| known.sessions.get(call) == Some(&session))

@@ -155,7 +155,7 @@ impl SuspendedCalls {
         suspended.retain(|_, call| !call.answer.is_closed());
         if suspended.len() >= MAX_SUSPENDED {
             return Err(ErrorData::internal_error(
-                format!("too many calls wait for an answer of the user (at most {MAX_SUSPENDED})"),
+                format!("too many calls are waiting for the user's answer (at most {MAX_SUSPENDED})"),
                 None,
             ));
         }
@@ -248,7 +248,7 @@ impl Handler {
     fn next_page(&self, agent: &AgentView, arguments: &Map<String, Value>) -> Result<String, String> {
         let place = Place::of_arguments(arguments)?;
         let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id);
-        let kept = kept.ok_or("no result with this id is kept; call the tool again that returned it")?;
+        let kept = kept.ok_or("the result with this id is no longer available; call the tool again")?;
         let limit = agent.view.result_limit.unwrap_or(usize::MAX);
         heavy(kept.get().len(), || long_results::page(&kept, &place, limit))
     }

@@ -1,4 +1,4 @@
-//! Tool calls that are handled beside rmcp's loop, which costs two changes of task for each request. They are checked and
+//! Tool calls that bypass rmcp's loop, which costs two task switches for each request. They are checked and
 //! answered by the same handler.
 
 use std::sync::{Arc, OnceLock};

@@ -76,7 +76,7 @@ impl Handler {
         workflow: String,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        // The transport of rmcp goes on, but no call of the session runs any more.
+        // The transport of rmcp continues, but no call of the session runs any more.
         let gone = CancellationToken::new();
         let session = Arc::new(Session::new(endpoint, options, gone.clone(), gone));
         let delivery = Delivery::Typed { calls, budget, workflow, _permit: permit };

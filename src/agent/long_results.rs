@@ -27,13 +27,12 @@ pub fn tool() -> Value {
     json!({
         "name": READ,
         "title": "Read the rest of a long result",
-        "description": "Returns the next part of a result that was too long to be returned at once. The end of such a result \
-                        names the id and the offset.",
+        "description": "Returns the next part of a result that was too long to be returned at once. The end of such a result gives the id and the offset.",
         "inputSchema": {
             "type": "object",
             "properties": {
                 "id": { "type": "string", "description": "The id of the result" },
-                "offset": { "type": "integer", "minimum": 0, "description": "Where to read on" },
+                "offset": { "type": "integer", "minimum": 0, "description": "Where to continue" },
             },
             "required": ["id", "offset"],
         },
@@ -145,7 +144,7 @@ pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<RawJson> {
 fn note(next: &Place, length: usize, dropped: usize) -> String {
     let mut note = match next.offset < length {
         true => format!(
-            "[This result is too long to be returned at once. Above is the text up to byte {} of {length}. To read on, call \
+            "[This result is too long to be returned at once. Above is the text up to byte {} of {length}. To continue, call \
              {READ} with {{\"id\": \"{}\", \"offset\": {}}}, or read the linked resource. If you only need a part of it, call \
              the tool again with arguments that select this part.",
             next.offset, next.id, next.offset
@@ -167,13 +166,13 @@ pub fn page(raw: &RawValue, place: &Place, limit: usize) -> Result<String, Strin
     let text = Text::of(&mut result);
     let length = text.whole.len();
     if place.offset > length || !text.whole.is_char_boundary(place.offset) {
-        return Err(format!("`offset` is not an offset of this result, which has {length} bytes"));
+        return Err(format!("`offset` is not valid for this result, which has {length} bytes"));
     }
     let end = text.end_of_page(place.offset, limit);
     let mut page = text.whole.get(place.offset..end).unwrap_or_default().to_owned();
     page.push_str(&match end < length {
         true => format!(
-            "\n[Up to byte {end} of {length}. To read on, call {READ} with {{\"id\": \"{}\", \"offset\": {end}}}.]",
+            "\n[Up to byte {end} of {length}. To continue, call {READ} with {{\"id\": \"{}\", \"offset\": {end}}}.]",
             place.id
         ),
         false => format!("\n[This is the end of the result, {length} bytes.]"),

@@ -191,13 +191,13 @@ pub async fn listen(session: &Session, view: impl Fn() -> AgentView, subscriptio
             sink.notify_prompt_list_changed().await.ok();
         }
     };
-    // The subscription was confirmed before this, and the agent may have listed everything meanwhile.
+    // The subscription was confirmed before this, and the agent may have listed everything in between.
     if first.is_some_and(|first| first.have_changed()) {
         report(ChangedLists::ALL).await;
     }
     let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
     let found = uris.iter().filter_map(|uri| endpoint.catalog(&agent).find_uri(uri));
-    // The user may be asked about each. Meanwhile, the other notifications go on.
+    // The user may be asked about each. The other notifications continue in the meantime.
     let requester = &agent.requester.clone();
     let mut asked: FuturesUnordered<_> = found
         .map(|(server, uri)| async move {

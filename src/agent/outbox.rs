@@ -86,7 +86,7 @@ impl Outbox {
     fn put_result(&self, id: &RequestId, raw: RawJson, mode: WriteMode) -> Result<(), Disconnected> {
         if !self.can_take(raw.get().len()) {
             let most = size(self.most());
-            let text = format!("the result was dropped: more than {most} of results wait for you to read them");
+            let text = format!("the result was dropped: more than {most} of earlier results are still unread");
             let error = ErrorData::new(ErrorCode(-32_000), text, None);
             return self.put_text(&ServerJsonRpcMessage::error(error, Some(id.clone())), mode);
         }

@@ -15,7 +15,7 @@ use crate::model::{Error, RawJson};
 use crate::server::heavy;
 use crate::text::{holds_hidden, mask, one_line, show_hidden, visible};
 
-/// Begins what a model is told about a call that the user changed.
+/// Begins the text for a model about a call that the user changed.
 pub const EDITED: &str = "The user changed the arguments of this call before allowing it:";
 /// The longest error text that is sent to a model.
 const LONGEST: usize = 8_000;
@@ -153,7 +153,7 @@ fn text_of(error: &Error) -> String {
         Error::Unanswered { tool, reason, .. } => format!("{} was not allowed: {reason}", tool.describe()),
         Error::ToolDisabled { tool, .. } => format!("{} was denied: it is disabled", tool.describe()),
         Error::Disabled { server, .. } => format!("server `{server}` is disabled"),
-        Error::NeedsTrust(server) => format!("server `{server}` is not available: the user has not agreed to it"),
+        Error::NeedsTrust(server) => format!("server `{server}` is not available: the user has not trusted it"),
         Error::NeedsAuth(server) => format!("server `{server}` is not available: the user has to sign in first"),
         Error::NotRunning(server) => format!("server `{server}` is not running"),
         Error::Timeout { server, what, limit, setting: _ } => {

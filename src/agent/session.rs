@@ -33,7 +33,7 @@ pub struct Session {
     pub number: u64,
     /// Groups the calls of the session, unless they name a workflow.
     pub workflow: String,
-    /// Cancelled when the agent has disconnected. Its calls end at once, because nobody waits for them.
+    /// Cancelled when the agent has disconnected. Its calls end immediately, because nothing waits for them.
     pub gone: CancellationToken,
     options: AgentOptions,
     /// Cancelled when the user disconnects the agent.

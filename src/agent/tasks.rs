@@ -1,4 +1,4 @@
-//! Tasks that agents start themselves: a call that goes on after its request has been answered, in both forms of MCP.
+//! Tasks that agents start themselves: a call that continues after its request has been answered, in both forms of MCP.
 //!
 //! The task is ours, so it works for every server: its call passes the same gate, and cancelling the task cancels the call.
 //! In the form of 2025-11-25, the agent requests a task (`task` in `tools/call`). In the form of the extension
@@ -128,7 +128,7 @@ impl Tasks {
         let mut tasks = self.lock();
         tasks.retain(|_, task| !task.is_expired());
         if tasks.len() >= MAX_TASKS {
-            let text = format!("too many tasks: {MAX_TASKS} are already kept");
+            let text = format!("too many tasks: the limit is {MAX_TASKS}");
             return Err(ErrorData::new(ErrorCode(-32_000), text, None));
         }
         tasks.insert(task.id.clone(), task);
@@ -138,7 +138,7 @@ impl Tasks {
     fn find(&self, params: &Value) -> Result<Arc<Task>, McpError> {
         let id = params.get("taskId").and_then(Value::as_str).unwrap_or_default();
         let found = self.lock().get(id).cloned().filter(|task| !task.is_expired());
-        found.ok_or_else(|| ErrorData::invalid_params("no such task: it has ended, or its time is over", None))
+        found.ok_or_else(|| ErrorData::invalid_params("no such task: it has ended or expired", None))
     }
 }
 

@@ -33,7 +33,7 @@ enum Command {
     Resume(Agent),
     /// Disconnect an agent and cancel its calls
     Disconnect(Agent),
-    /// Show what agents did while no editor was open, and what was refused because nobody could be asked
+    /// Show what agents did while no editor was open, and what was refused because there was no one to ask
     Away,
     /// Allow a refused call: the same agent may make the same call once more
     Allow {
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
             Some(Command::Away) => return away(engine, json).await,
             Some(Command::Allow { id }) => {
                 engine.call(AwayAllow { call_id: CallId(id.into()) }).await?;
-                print("allowed for the next time\n")?;
+                print("allowed next time\n")?;
                 return Ok(Status::Ok);
             }
             None if arguments.watch => return watch(engine).await,
@@ -146,7 +146,7 @@ async fn away(engine: &EngineClient, json: bool) -> anyhow::Result<Status> {
             ]);
         }
         print(&table.text(Style::of_stdout(), size().map(|size| size.columns)))?;
-        print("run `mcp-sidecar agents allow ID` to allow a call for the next time\n")?;
+        print("run `mcp-sidecar agents allow ID` to allow a call next time\n")?;
     }
     Ok(Status::Ok)
 }
@@ -160,7 +160,7 @@ async fn watch(engine: &EngineClient) -> anyhow::Result<Status> {
         if screen.is_active() {
             let heading = counted(answer.agents.len(), "agent");
             screen.draw(|style, width| {
-                let mut lines = vec![format!("{heading} (Ctrl-C ends this)")];
+                let mut lines = vec![format!("{heading} (press Ctrl-C to stop)")];
                 lines.extend(table(engine, &answer.agents).lines(style, Some(width)));
                 lines
             })?;

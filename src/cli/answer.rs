@@ -42,7 +42,7 @@ pub(super) struct Deny {
     /// IDs of questions, as listed by `mcp-sidecar approvals`; the beginning of each is enough
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Tell the caller of the tool why
+    /// Explain the reason to the caller
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
@@ -81,7 +81,7 @@ pub(super) fn deny(arguments: Deny, context: &Context) -> anyhow::Result<Status>
     answer(context, &arguments.ids, async |_, questions| {
         let is_form = |each: &&Approval| matches!(each.kind, ApprovalKind::Elicitation | ApprovalKind::Input);
         if arguments.note.is_some() && questions.iter().any(|question| question.kind != ApprovalKind::Tool) {
-            return Err(usage("--note is only for the caller of a tool; the server asks this question".to_owned()));
+            return Err(usage("--note works only for tool calls; this question comes from a server".to_owned()));
         }
         let decision = if questions.iter().all(is_form) { "decline" } else { "deny" };
         check_offered(questions, decision)?;

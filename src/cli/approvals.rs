@@ -40,7 +40,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         };
         match arguments.json {
             true => return print_json(&ApprovalList { approvals, groups }),
-            false if approvals.is_empty() => print("nothing waits for an answer\n")?,
+            false if approvals.is_empty() => print("no questions are waiting for an answer\n")?,
             false if arguments.verbose || arguments.id.is_some() => {
                 print(&approvals.iter().map(|question| full(question, Style::of_stdout())).collect::<String>())?;
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 
-use super::context::{Context, parse_object};
+use super::context::{Context, parse_object, parse_seconds};
 use super::engine_client::{self, Autostart, EngineClient};
 use super::style::{Color, Style};
 use super::{Status, complete, content, print, print_json, question, terminal, trust, usage};
@@ -145,10 +145,6 @@ fn parse_tool(text: &str) -> Result<ToolId, String> {
         _ => text.to_owned(),
     };
     ToolId::parse(&whole).ok_or_else(|| "expected SERVER/TOOL or mcp__SERVER__TOOL".to_owned())
-}
-
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "expected a number of seconds".to_owned())
 }
 
 fn read_arguments(text: Option<&str>) -> anyhow::Result<Map<String, Value>> {

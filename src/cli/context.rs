@@ -111,6 +111,10 @@ pub(super) fn parse_number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
+pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "expected a number of seconds".to_owned())
+}
+
 pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))

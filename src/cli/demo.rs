@@ -93,7 +93,7 @@ impl Demo<'_> {
         self.user.go_on().await?;
         if !self.trust().await? {
             self.client.shut_down().await?;
-            return self.out.end("Without your trust, nothing of the project runs, so the demo ends here.");
+            return self.out.end("Without your trust, nothing in the project runs, so the demo ends here.");
         }
         self.call().await?;
         self.user.go_on().await?;
@@ -306,7 +306,7 @@ impl Demo<'_> {
 
     /// Shows the call log.
     async fn look_back(&mut self) -> anyhow::Result<()> {
-        self.out.heading("Every call is in the log, with who decided")?;
+        self.out.heading("Every call is logged, along with who decided")?;
         for call in self.call_command(Calls::default()).await?.calls.iter().rev() {
             let name = text::one_line(&call.requester.name, 40);
             let who = if call.requester.kind == RequesterKind::User { "you" } else { &name };

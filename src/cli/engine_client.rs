@@ -69,7 +69,7 @@ pub(super) struct Changes(watch::Receiver<u64>);
 pub(super) struct Cancelled;
 
 /// What to say if [`run_shared`] finds no engine.
-pub(super) const NO_ENGINE: &str = "No editor or agent has this workspace open, so nothing waits.";
+pub(super) const NO_ENGINE: &str = "No editor or agent has this workspace open, so there are no questions.";
 
 /// Runs `work` with an engine, and always shuts down or disconnects cleanly. Ctrl-C cancels the work.
 pub(super) fn run(

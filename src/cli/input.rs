@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Answer an input, so that the servers that wait for it can start
+    /// Answer an input, so that servers that are waiting for it can start
     ///
     /// Asks for the value without showing it. If stdin is not a terminal, reads the value from stdin.
     Set(Target),
@@ -69,7 +69,7 @@ async fn execute(keyring: &Keyring, command: Command, inputs: &[Input]) -> anyho
                 && !options.iter().any(|(_, option)| option == value.reveal())
             {
                 let options: Vec<_> = options.iter().map(|(_, option)| one_line(option, 100)).collect();
-                return Err(usage(format!("this input takes one of: {}", options.join(", "))));
+                return Err(usage(format!("this input must be one of: {}", options.join(", "))));
             }
             keyring.set(&input_name(input), &value).await?;
             terminal::eprint(&format!("stored in {}\n", keyring.location().await?))?;

@@ -76,7 +76,7 @@ pub(super) fn run(verb: Verb, arguments: impl Into<Arguments>, context: &Context
     match (done, verb) {
         (Some(status), _) => Ok(status),
         (None, Verb::Start | Verb::Restart) => Err(Error::NotFound(
-            "no editor or agent has this workspace open, and servers run only as long as one has".to_owned(),
+            "no editor or agent has this workspace open; servers run only while one does".to_owned(),
         )
         .into()),
         (None, Verb::Stop | Verb::Refresh) => {

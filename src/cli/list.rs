@@ -54,7 +54,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     })
 }
 
-/// Waits until no server is starting, and shows the table meanwhile.
+/// Waits until no server is starting, and shows the table while it waits.
 async fn watch(engine: &EngineClient, screen: &mut Screen, wait: Duration) -> anyhow::Result<ServerList> {
     let mut changes = engine.changes();
     let started = Instant::now();

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         Ok(Status::Ok)
     })?;
     shown.ok_or_else(|| {
-        let why = "no editor or agent has this workspace open, and the log of a server is kept only as long as one has";
+        let why = "no editor or agent has this workspace open; the log of a server is kept only while one does";
         Error::NotFound(format!("{why}; `mcp-sidecar test {server}` starts the server and shows why it fails")).into()
     })
 }

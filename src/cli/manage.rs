@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::adding::{self, NewServer};
-use super::context::{Context, parse_object, parse_pair, parse_scope};
+use super::context::{Context, parse_object, parse_pair, parse_scope, parse_seconds};
 use super::engine_client::{self, Autostart, EngineClient};
 
 use super::{Status, complete, print, print_json, usage};
@@ -196,6 +196,7 @@ pub(super) struct Timeout {
     #[arg(add = complete::servers())]
     server: ServerName,
     /// How long a call may take without progress or a log message
+    #[arg(value_parser = parse_seconds)]
     seconds: f64,
     /// Print JSON instead of text
     #[arg(long)]

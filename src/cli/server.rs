@@ -15,7 +15,7 @@ pub(super) fn is_starting(server: &ServerStatus) -> bool {
     server.reason.as_deref() == Some("starting")
 }
 
-/// The status in words, as the editors show it. A cause has its own text, see [`note`].
+/// The status as text, as the editors show it. A cause has its own text, see [`note`].
 pub(super) fn state(server: &ServerStatus) -> String {
     match &server.reason {
         Some(reason) if server.cause.is_some() => one_line(&format!("{} {reason}", server.status), LONGEST_LINE),

@@ -7,9 +7,9 @@ use super::style::{Color, Style};
 
 /// The space between two columns.
 const GAP: &str = "  ";
-/// The last column has the longest texts. If it would be narrower than this, it is on a line of its own.
+/// The last column has the longest texts. If it would be narrower than this, it is on a separate line.
 const LAST_MINIMUM: usize = 24;
-/// How far a cell is indented that is on a line of its own.
+/// How far a cell on a separate line is indented.
 const INDENT: &str = "    ";
 
 pub(super) struct Table {

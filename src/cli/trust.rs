@@ -122,7 +122,7 @@ pub(super) async fn ask(engine: &EngineClient, name: &ServerName) -> anyhow::Res
         _ => return Ok(false),
     };
     match shown.question {
-        // The answer applies to the definition that was shown, even if the file has changed meanwhile.
+        // The answer applies to the definition that was shown, even if the file has changed since.
         Some(question) => {
             question::resolve(engine, ApprovalResolve::one(&question.id, decision)).await?;
         }

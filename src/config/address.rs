@@ -18,7 +18,7 @@ pub enum AddressKind {
 }
 
 /// Why a metadata address is refused.
-pub const LEADS_TO_METADATA: &str = "leads to a metadata service, which gives out the credentials of a cloud machine";
+pub const LEADS_TO_METADATA: &str = "points to a metadata service, which hands out the credentials of a cloud machine";
 
 /// Addresses of the metadata services of cloud providers.
 const METADATA_V4: [Ipv4Addr; 9] = [

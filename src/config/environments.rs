@@ -1,4 +1,4 @@
-//! Which environment a server starts with: that of the editor of its folder, or else that of this process.
+//! Which environment a server starts with: that of the editor of its folder, or otherwise that of this process.
 //!
 //! Without an editor, agents and shell commands supply variables that the definition refers to, and nothing that decides
 //! what runs. A server of the user gets nothing that leads into an open folder. Everything that depends on the environment asks here, so that a diagnostic, the question about trust and the
@@ -274,7 +274,7 @@ impl Environments {
         self.sent.retain(|sent| sent.is_attached || !shares(sent));
     }
 
-    /// The newest editor with this folder, or else the one that has left last.
+    /// The newest editor with this folder, or otherwise the one that disconnected last.
     fn editor(&self, folder: Option<&Path>) -> Option<&Sent> {
         let editors =
             || self.sent.iter().rev().filter(|sent| sent.supplies == Supplies::Everything && sent.has(folder));

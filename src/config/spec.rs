@@ -352,7 +352,7 @@ pub struct FilePolicy {
     pub commands: Option<Vec<String>>,
 }
 
-/// The rules of one file for the own tools of an agent.
+/// The rules of one file for an agent's own tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentToolRules {
     /// `None`: every agent without a rule for the tool.

@@ -163,7 +163,7 @@ async fn log_messages_below_the_level_that_was_set_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_countdown_tells_its_progress() {
+async fn a_countdown_reports_its_progress() {
     let mut talk = Talk::older().await;
     assert_eq!(talk.text_of("countdown", json!({ "from": 2, "interval": 1 })).await, "lift-off");
     assert_eq!(talk.hears(2).await, ["progress 1 Some(2.0)", "progress 2 Some(2.0)"]);

@@ -131,7 +131,7 @@ impl AgentGuard {
 }
 
 impl ConnectedAgent {
-    /// What the agent did: its calls, and the answers to its hooks, which have a name of their own.
+    /// What the agent did: its calls, and the answers to its hooks, which have their own name.
     fn figures(&self, all: &AllAgentFigures) -> AgentFigures {
         let mut own = all.of(&self.folder, &self.name);
         let hooks = HookAgent::ALL.into_iter().find(|hooks| self.reported.starts_with(hooks.reported_name()));
@@ -231,7 +231,7 @@ impl Engine {
 
     /// A large result that an agent got only in part.
     pub fn large_result(&self, call: &str) -> Result<Arc<super::gate::Outcome>> {
-        let gone = || Error::NotFound("the whole result of this call is not kept any more".to_owned());
+        let gone = || Error::NotFound("the whole result of this call is no longer available".to_owned());
         self.large_results().find(call).ok_or_else(gone)
     }
 }

@@ -86,7 +86,7 @@ fn grants(decision: &str) -> bool {
 }
 
 /// The answers that several questions take together, the one that grants nothing first. For calls they are only about
-/// these calls: a lasting grant needs a look at each tool.
+/// these calls: a lasting grant must be decided for each tool.
 pub fn shared_answers(questions: &[&Approval]) -> Vec<AnswerChoice> {
     let all = |kind: Kind| questions.iter().all(|question| question.kind == kind);
     let decisions: &[&'static str] = match () {

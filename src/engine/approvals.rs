@@ -2,7 +2,7 @@
 //!
 //! A question is asked by a future, which belongs to the question's owner: a call, the start of a server, the
 //! connection of an agent. Dropping the future withdraws the question. Otherwise it ends in exactly one way: it is
-//! answered, it expires, or there is nobody left to ask. Whoever removes it from the list decides how it ended.
+//! answered, it expires, or there is no one left to ask. The code that removes it from the list decides how it ended.
 //!
 //! The list is behind a `std` lock that is private to this file and never held over an await. Each access takes
 //! microseconds, so a channel would only add a queue.
@@ -61,7 +61,7 @@ pub enum About {
     Prompt {
         name: String,
     },
-    /// An own tool of an agent.
+    /// An agent's own tool.
     AgentTool {
         name: String,
         /// What an answer that lasts is about: a command, a file or a page.
@@ -110,7 +110,7 @@ impl Approval {
     }
 }
 
-/// A question, and what it needs besides what is shown.
+/// A question, and what it needs in addition to what is shown.
 pub struct Question {
     pub approval: Approval,
     /// The calls that wait for the answer. Empty for a question that belongs to the start of a server.
@@ -423,7 +423,7 @@ impl OpenQuestion {
             () = question.withdrawal.requested() => question.withdrawn(),
             never = approvals.report_waiting(self.key, &question) => match never {},
         };
-        // An answer that was given meanwhile counts.
+        // An answer that was given in between counts.
         approvals.end(self.key, other);
         (&mut self.outcome).await.unwrap_or(Err(NoAnswer::Stopping))
     }

@@ -1,7 +1,7 @@
 //! Validates arguments against a tool's schema before they are sent.
 //!
 //! A server writes the schema and an agent the arguments, so both may be made to take forever. Patterns run in linear
-//! time, everything that is not small runs on a thread of its own, and the caller waits for it only for a short time.
+//! time, everything that is not small runs on its own thread, and the caller waits for it only for a short time.
 
 mod simple;
 
@@ -148,7 +148,7 @@ fn start(
     !tool.is_unchecked() && spawn(move || tool.checker().check(&arguments), done)
 }
 
-/// Runs a validation on a thread of its own. False if too many have not ended.
+/// Runs a validation on its own thread. False if too many have not ended.
 fn spawn(
     validate: impl FnOnce() -> Vec<Violation> + Send + 'static,
     done: impl FnOnce(Vec<Violation>) + Send + 'static,

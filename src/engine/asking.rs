@@ -218,11 +218,11 @@ impl Drop for WaitGuard {
 }
 
 impl Engine {
-    /// Why a call is refused that nobody could be asked about. What only a user may do is not told to an agent, which
+    /// Why a call is refused when there was no one to ask. An agent does not learn what only a user may do, which
     /// would do it itself.
     pub(super) fn nobody_to_ask(&self, call: &ToolCall, view: &ServerView, offered: &OfferedTool) -> String {
         if call.requester.kind != RequesterKind::User {
-            return format!("nobody could be asked. The user can allow this {}.", self.where_to_allow());
+            return format!("there was no one to ask. The user can allow this {}.", self.where_to_allow());
         }
         let file = match &view.definition.file {
             Some(file) => file.display().to_string(),
@@ -240,7 +240,7 @@ impl Engine {
     /// Why a call is refused whose question the agent declined: by its user, or without asking them.
     pub(super) fn declined(&self) -> String {
         format!(
-            "nobody could be asked, or the user declined in the dialog of the agent. The user can allow this {}.",
+            "there was no one to ask, or the user declined in the agent's dialog. The user can allow this {}.",
             self.where_to_allow()
         )
     }

@@ -21,7 +21,7 @@ impl Engine {
             Error::NeedsAuth(_) => view.server.as_ref().ok_or(Error::NeedsTrust(server.clone())),
             error => Err(error),
         })?;
-        // The user may take minutes in the browser. If they stop the server meanwhile, it stays stopped.
+        // The user may take minutes in the browser. If they stop the server before that, it stays stopped.
         drop(turn);
         let (editors, asked_by) = (self.0.editors.clone(), asked_by.clone());
         let sign_in_to = Some(server.clone());

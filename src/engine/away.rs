@@ -1,4 +1,4 @@
-//! What agents did while no editor was open, and what they may do the next time although nobody could be asked.
+//! What agents did while no editor was open, and what they may do the next time although there was no one to ask.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub struct Away {
     pub until: Option<Timestamp>,
     /// By the name of the agent.
     pub agents: BTreeMap<String, AgentFigures>,
-    /// Calls that were refused because nobody could be asked, newest first. Each only once.
+    /// Calls that were refused because there was no one to ask, newest first. Each only once.
     pub refused: Vec<CallRecord>,
 }
 
@@ -173,13 +173,14 @@ impl Engine {
         Ok(away)
     }
 
-    /// Allows a call that was refused because nobody could be asked: the same call of the same agent, once.
+    /// Allows a call that was refused because there was no one to ask: the same call of the same agent, once.
     pub async fn allow_next(&self, call: &str, identity: &Identity) -> Result<()> {
         let refused = self.away().await?.refused;
-        let unknown = || Error::NotFound("no call with this id was refused because nobody could be asked".to_owned());
+        let unknown = || Error::NotFound("no call with this id was refused because there was no one to ask".to_owned());
         let record = refused.into_iter().find(|record| &*record.call_id.0 == call).ok_or_else(unknown)?;
         let not_whole = || {
-            let why = "the call log does not have the whole arguments of this call, so it cannot be allowed in advance";
+            let why =
+                "the call log does not contain the complete arguments of this call, so it cannot be allowed in advance";
             Error::Conflict(why.to_owned())
         };
         let is_whole = |arguments: &Map<String, Value>| {

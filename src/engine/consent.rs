@@ -202,7 +202,7 @@ impl Engine {
         self.grant_of(bound_to(view), offered).await
     }
 
-    /// The same for a definition with this fingerprint, or an own tool of an agent, which has none.
+    /// The same for a definition with this fingerprint, or an agent's own tool, which has none.
     pub(super) async fn grant_of(&self, fingerprint: Option<&str>, offered: &OfferedTool) -> GrantMatch {
         let project = self.project();
         self.0.store.find_grant(&grant_query(fingerprint, offered, &project)).await
@@ -213,7 +213,7 @@ impl Engine {
         self.remember_for(bound_to(view), offered, decision).await
     }
 
-    /// The same for a definition with this fingerprint, or an own tool of an agent, which has none.
+    /// The same for a definition with this fingerprint, or an agent's own tool, which has none.
     pub(super) async fn remember_for(
         &self,
         fingerprint: Option<&str>,

@@ -11,7 +11,7 @@ pub(crate) const SEARCH_TOKENS: usize = 240;
 /// What the agents of one view get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewCost {
-    /// The name in the settings. Empty for agents without a view of their own.
+    /// The name in the settings. Empty for agents without their own view.
     pub agent: String,
     pub tools: usize,
     pub tokens: usize,
@@ -31,7 +31,7 @@ impl ViewCost {
 }
 
 impl Engine {
-    /// What agents get in their list of tools, by view. The last one is for agents without a view of their own.
+    /// What agents get in their list of tools, by view. The last one is for agents without their own view.
     pub fn view_costs(&self) -> Vec<ViewCost> {
         let snapshot = self.now();
         let views = self.0.shared.views.borrow();

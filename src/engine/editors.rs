@@ -225,7 +225,8 @@ impl Editors {
         self.lock().values().map(|attached| &attached.editor).find(|editor| able(editor.abilities())).cloned()
     }
 
-    /// Opens a page in the user's browser: through the editor or shell that asks for it, or else through another one.
+    /// Opens a page in the user's browser: through the editor or shell that asks for it, or otherwise through another
+    /// one.
     pub async fn open_page(&self, page: Page, asked_by: Option<&Identity>) -> bool {
         let mut editors: Vec<Arc<dyn Editor>> = self
             .lock()
@@ -233,7 +234,7 @@ impl Editors {
             .map(|attached| attached.editor.clone())
             .filter(|each| !each.abilities().silent)
             .collect();
-        // Their user looks at this one, and may have to copy the address from it.
+        // Their user works in this one, and may have to copy the address from it.
         editors.sort_by_key(|editor| Some(editor.identity()) != asked_by);
         for editor in editors {
             if editor.open_url(page.clone()).await {

@@ -65,7 +65,7 @@ impl Engine {
         Claim { engine: self.clone(), id, claimed_by }
     }
 
-    /// Applies the claimed folders. If the claims change meanwhile, applies them again.
+    /// Applies the claimed folders. If the claims change in between, applies them again.
     async fn settle_folders(&self) {
         while let Some(wanted) = self.0.claims.union() {
             self.set_folders(wanted.clone()).await;

@@ -1,5 +1,5 @@
-//! The gate to every tool, resource and prompt. Every call takes the same path, whoever requests it: find → validate the
-//! arguments → rule → ask → call → record.
+//! The gate to every tool, resource and prompt. Every call takes the same path, no matter who requests it: find →
+//! validate the arguments → rule → ask → call → record.
 
 pub mod agent_tool;
 mod detach;
@@ -34,7 +34,7 @@ use detach::Detach;
 use question::QuestionOutcome;
 use shown::Shown;
 
-/// How often a question is asked again because the tool or its rule changed meanwhile.
+/// How often a question is asked again because the tool or its rule changed in between.
 const MAX_QUESTIONS: u32 = 5;
 /// How long the state of a server may be unknown after a call could not be sent to it.
 const STATE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -235,8 +235,7 @@ impl CallTask {
                 Err(Refusal::Denied { decision: refused, decided_by, error, .. }) => {
                     match decision.filter(|_| self.requested.is_some()) {
                         Some(Given { by, .. }) => {
-                            recording
-                                .refused(refused, &format!("{decided_by}, after the {by} had changed the arguments"));
+                            recording.refused(refused, &format!("{decided_by}, after the {by} changed the arguments"));
                         }
                         None => recording.refused(refused, &decided_by),
                     }
@@ -260,7 +259,7 @@ impl CallTask {
             };
             before = Some(shown);
         }
-        let reason = "the server, the tool or its rules kept changing while the user was asked".to_owned();
+        let reason = "the server, the tool or its rules kept changing while the user was being asked".to_owned();
         recording.refused("deny", &reason);
         Err(Error::Conflict(reason))
     }

@@ -63,7 +63,8 @@ impl EngineHost {
         }
         let title = format!("Give {source} to the server `{server}`?");
         let file = definition.file.as_deref().map(|file| exact(&file.display().to_string())).unwrap_or_default();
-        let detail = format!("The server is defined in {file}. It can do anything with the value, such as send it on.");
+        let detail =
+            format!("The server is defined in {file}. It can do anything with the value, such as send it to others.");
         let approval = Approval { detail, ..question(&server, Kind::Elicitation, title, &["accept", "decline"]) };
         let limit = self.settings.borrow().approvals.timeout;
         let answered = tokio::time::timeout(limit, self.ask_when_possible(approval)).await;

@@ -48,7 +48,7 @@ pub fn tool(
     let about = About::of(tool);
     let (known, since) = match grant_match {
         GrantMatch::Suspended(grant) => (Some(&grant.pin), "since you allowed it"),
-        GrantMatch::Active(_) | GrantMatch::None => (before, "while you were asked"),
+        GrantMatch::Active(_) | GrantMatch::None => (before, "while you were being asked"),
     };
     let diff = known.and_then(|pin| pin.changed(tool)).map(|lines| lines.join("\n"));
     let action = action(call, tool);
@@ -155,7 +155,7 @@ impl About {
                 format!("The server gets this URI: {uri}\nIt matches the template {}.\n", quoted(template, usize::MAX))
             }
             Self::Resource { uri, template: None } => {
-                format!("The server gets this URI: {uri}\nIt is an instance of no template of the server.\n")
+                format!("The server gets this URI: {uri}\nIt does not match any template of the server.\n")
             }
             Self::Prompt { .. } | Self::AgentTool { .. } => String::new(),
         }
@@ -187,14 +187,13 @@ pub fn definition(definition: &Definition, summary: &Summary) -> String {
 
 /// A server of the user before the first one runs in a folder.
 pub fn folder(definition: &Definition, summary: &Summary) -> String {
-    let why = "It would run in this folder, so it can run code of the repository. You are asked once per folder.";
+    let why = "It would run in this folder, so it can run code from the repository. You are asked once per folder.";
     format!("{why}\n{}", self::definition(definition, summary))
 }
 
 /// A server of the user whose launch was changed by another program than an attached editor.
 pub fn own_launch(definition: &Definition, summary: &Summary) -> String {
-    let why = "This was changed neither in an editor with mcp-sidecar nor with a command of mcp-sidecar. If you did not \
-               change it, another program did: do not trust it.";
+    let why = "This change was not made in an editor with mcp-sidecar or with an mcp-sidecar command. If you did not make it, another program did: do not trust it.";
     format!("{why}\n{}", self::definition(definition, summary))
 }
 

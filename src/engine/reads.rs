@@ -79,7 +79,7 @@ impl Engine {
         reference.shift_remove(other);
         let name = reference.get(key).and_then(Value::as_str).ok_or_else(missing)?.to_owned();
         check_context(&mut params)?;
-        let caller = Caller { opened_in: Some("completion does not ask".into()), ..caller };
+        let caller = Caller { opened_in: Some("completion never asks".into()), ..caller };
         self.read(caller, CallKind::Completion, server, prefix, &name, params).await
     }
 

@@ -89,7 +89,7 @@ const MAX_NAME_LENGTH: usize = 200;
 /// The server name for requests to the sidecar itself.
 const SIDECAR_NAME: &str = "mcp-sidecar";
 
-/// Stands in the record beside the arguments of a call that had fields which MCP does not define.
+/// Is in the record next to the arguments of a call that had fields which MCP does not define.
 pub const UNKNOWN_FIELDS: &str = "(unknown fields)";
 
 /// The arguments as the log has them, with the unknown fields of the request.
@@ -110,8 +110,8 @@ pub struct Recording {
     unknown_fields: Arc<Map<String, Value>>,
     /// The arguments that were requested, if the user changed them.
     requested: Option<Arc<Map<String, Value>>>,
-    /// Writes the row before the call is sent. It is a task, because a caller that leaves meanwhile must not leave behind a
-    /// row without an outcome.
+    /// Writes the row before the call is sent. It is a task, because a caller that leaves before it ends must not leave
+    /// behind a row without an outcome.
     starting: Option<JoinHandle<Result<StartedRecord>>>,
     started: Option<StartedRecord>,
     span: Span,

@@ -17,7 +17,7 @@ pub struct Summary {
     pub tone: Tone,
 }
 
-/// How the user should take a state.
+/// How good or bad a state is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Good,

@@ -313,7 +313,7 @@ impl Slot {
         }
     }
 
-    /// The question was asked. `None` if nobody could be asked.
+    /// The question was asked. `None` if there was no one to ask.
     pub fn asked(&mut self, question: Option<OpenTrustQuestion>) {
         self.question = question.map_or(TrustQuestion::Unanswered, TrustQuestion::Open);
     }

@@ -20,7 +20,7 @@ impl Engine {
         offer.notes.extend(
             answered
                 .stale_since
-                .map(|since| format!("the registry cannot be reached; this is its answer from {}", age(since))),
+                .map(|since| format!("the registry cannot be reached; this is its last response, from {}", age(since))),
         );
         Ok(offer)
     }

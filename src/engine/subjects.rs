@@ -1,4 +1,4 @@
-//! Resources and prompts in the place of tools, so that the same rules, questions, grants and records apply to them.
+//! Treats resources and prompts like tools, so that the same rules, questions, grants and records apply to them.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ fn cost(entry: &ServerEntry<'_>) -> Option<Hint> {
         at: entry.member.key.span.end,
         label: format!("{}, {}", counted(count, "tool"), tokens::shown(view.tokens())),
         tooltip: Some(format!(
-            "The definitions of its tools take this much of the context of a model (an estimate).\n{}",
+            "The definitions of its tools use this much of a model's context (estimated).\n{}",
             largest.join("\n")
         )),
     })

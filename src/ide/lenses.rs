@@ -49,8 +49,8 @@ pub fn lenses(config: &ConfigView<'_>, options: &LensOptions) -> Vec<Lens> {
         add("save", save_preview::summary(config, needs_trust), commands::Config {}.into());
     } else if !config.file.valid {
         let title = match config.snapshot.servers.values().any(|view| config.defines(view)) {
-            true => "This file has syntax errors: its last valid version is in force",
-            false => "This file has syntax errors: nothing in it is in force",
+            true => "This file has syntax errors: its last valid version stays in effect",
+            false => "This file has syntax errors: nothing in it is in effect",
         };
         add("save", title.to_owned(), commands::ConfigReload {}.into());
     }
@@ -84,7 +84,7 @@ fn of_server(entry: &ServerEntry<'_>, owner: Option<&str>, lenses: &mut Vec<Lens
     let Some(view) = entry.view else { return };
     if let Some(owner) = owner {
         let owner = if owner.is_empty() { "The editor" } else { owner };
-        let title = format!("{owner} starts it itself, outside of your rules · let MCP Sidecar run it");
+        let title = format!("{owner} starts it itself, without your rules · let MCP Sidecar run it");
         let (server, scope) = (view.definition.name.clone(), view.definition.scope);
         let file = Some(OWN_FILE.to_owned());
         add("owner", &title, commands::ServerMove { server, from: scope.into(), to: scope, file }.into());

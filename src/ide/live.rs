@@ -124,7 +124,7 @@ fn unused_tools(config: &ConfigView<'_>, entry: &ServerEntry<'_>, view: &ServerV
     }
     let (count, days) = (view.shown_tools().count(), config.snapshot.usage.days);
     let message = format!(
-        "the tools of `{}` take {} of the context of each agent; {} of {} were never called in {}",
+        "the tools of `{}` use {} of each agent's context; {} of {} were never called in {}",
         view.definition.name,
         tokens::shown(view.tokens()),
         names.len(),

@@ -10,7 +10,7 @@ use crate::engine::approvals::{Approval, Group, Kind};
 /// How long a message is shown alone. Some editors never answer a message that the user closed, and the next question
 /// must not wait for that: after this time the next message is shown as well.
 const SHOWN_ALONE: Duration = Duration::from_secs(1);
-/// When a message is shown again that the editor could not show beside another one.
+/// When a message is shown again that the editor could not show next to another one.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// A message about trust blocks only its own server and may stay open for days, so it must not delay a call.
@@ -62,7 +62,7 @@ pub struct Schedule {
     shown: BTreeSet<String>,
     /// Those that the user wants to see one by one.
     one_by_one: BTreeSet<String>,
-    /// Those that the editor could not show beside another message, and when they are shown again.
+    /// Those that the editor could not show next to another message, and when they are shown again.
     postponed: BTreeMap<String, Instant>,
 }
 

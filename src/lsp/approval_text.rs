@@ -80,7 +80,7 @@ pub fn text(approval: &Approval) -> String {
     text
 }
 
-/// How to take back an answer that lasts.
+/// How to undo a lasting answer.
 pub fn undo(approvals: &[Approval], decision: &str) -> String {
     let revoke = if decision.starts_with("allow-") { " --revoke" } else { "" };
     let command = match approvals {
@@ -94,7 +94,7 @@ pub fn undo(approvals: &[Approval], decision: &str) -> String {
 fn describe_change(change: &Change) -> String {
     let path = quoted(&change.path, 200);
     match change.diff.len() <= MAX_DIFF {
-        true => format!("The change of {path}:\n{}", change.diff),
-        false => format!("The change of {path} is not shown here because of its size."),
+        true => format!("The change to {path}:\n{}", change.diff),
+        false => format!("The change to {path} is not shown here because of its size."),
     }
 }

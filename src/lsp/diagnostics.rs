@@ -32,7 +32,7 @@ struct Previous {
     settings: Option<SettingsText>,
 }
 
-/// The text of `config.toml`: of its buffer, or else of the file.
+/// The text of `config.toml`: of its buffer, or otherwise of the file.
 #[derive(Clone, PartialEq, Eq)]
 struct SettingsText {
     uri: Url,

@@ -5,7 +5,7 @@
 //! this transport:
 //! - Every request runs in its own task. A panic fails that request with −32603 and nothing else.
 //! - `$/cancelRequest` takes effect at once: the future of the request is dropped and the response is −32800. A command
-//!   whose result we show goes on, because editors also cancel when they stop waiting.
+//!   whose result we show continues, because editors also cancel when they stop waiting.
 //! - Notifications are handled on the reader, in order. They must not wait.
 //! - The session ends with `exit`, the end of input, a closed output or the death of the editor's process.
 
@@ -237,7 +237,7 @@ struct Task {
     tokens: Vec<Value>,
     /// We show the result ourselves. Some editors cancel a request after a few seconds, while the user still waits.
     shows_result: bool,
-    /// The editor has cancelled the request, but the work goes on.
+    /// The editor has cancelled the request, but the work continues.
     answered: bool,
 }
 

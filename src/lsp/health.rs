@@ -81,7 +81,7 @@ async fn announce_private_folders(engine: &Engine, editor: &Editor) {
     }
     let names: Vec<String> = servers.iter().map(|name| format!("`{name}`")).collect();
     let message = format!(
-        "mcp-sidecar: these servers of yours now run in private folders instead of the open project: {}. If a server \
+        "mcp-sidecar: some of your servers now run in private folders instead of the open project: {}. If a server \
          needs the project, add \"cwd\": \"${{workspaceFolder}}\" to its entry.",
         names.join(", ")
     );

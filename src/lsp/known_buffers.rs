@@ -1,4 +1,4 @@
-//! The open buffers of an editor, for a front that has to tell them to another engine.
+//! The open buffers of an editor, for a front that has to send them to another engine.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

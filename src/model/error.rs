@@ -45,19 +45,19 @@ pub enum Error {
     #[error("{} is disabled; raise its level to use it{}", tool.describe(), in_parentheses(rule.as_deref()))]
     ToolDisabled {
         tool: ToolId,
-        /// The location of the rule that disables it. It is not told to agents.
+        /// The location of the rule that disables it. Agents do not see it.
         rule: Option<Arc<str>>,
     },
     #[error("{} was denied: {reason}{}", tool.describe(), in_parentheses(rule.as_deref()))]
     Denied {
         tool: ToolId,
         reason: String,
-        /// The location of the rule that denies it. It is not told to agents.
+        /// The location of the rule that denies it. Agents do not see it.
         rule: Option<Arc<str>>,
     },
     /// A decision of the user, sent by a process that this program started.
     #[error(
-        "{0} started this program, so it can look and ask, but not decide for the user; decide in your own editor or terminal"
+        "this program was started by {0}, so it can list and ask, but not decide for the user; decide in your own editor or terminal"
     )]
     StartedByAgent(String),
     /// It requires approval, and there was no answer.
@@ -72,7 +72,7 @@ pub enum Error {
     NeedsTrust(ServerName),
     #[error("server `{0}` requires you to sign in first")]
     NeedsAuth(ServerName),
-    #[error("server `{0}`: it is not running; start the server first")]
+    #[error("server `{0}` is not running; start it first")]
     NotRunning(ServerName),
     #[error("server `{server}` did not answer {what} within {} s (`{setting}` sets this limit)", limit.as_secs_f64())]
     Timeout { server: ServerName, what: String, limit: Duration, setting: &'static str },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// What rules, questions and records are about. A resource, a prompt or an own tool of an agent takes the place of a tool
+/// What rules, questions and records are about. A resource, a prompt or an agent's own tool takes the place of a tool
 /// there, with the name `resource:URI`, `prompt:NAME` or `agent:TOOL`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Subject {

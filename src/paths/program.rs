@@ -11,7 +11,7 @@ use super::NAME;
 pub enum FoundProgram {
     /// A path, or a name on the PATH.
     File(PathBuf),
-    /// Our own name, which the PATH does not have: an editor may have installed us in a folder of its own.
+    /// Our own name, which the PATH does not have: an editor may have installed us in its own folder.
     Own(PathBuf),
 }
 

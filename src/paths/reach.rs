@@ -12,7 +12,7 @@ const MAX_LINKS: usize = 40;
 
 /// The folders whose content decides what runs in a folder: its repository, the repositories around it (the folder may be
 /// a submodule), and its main checkout. Canonical paths, and the folder as it is written. A folder that contains the user's
-/// home folder is not among them, or else no program of the user could be found.
+/// home folder is not among them, because otherwise no program of the user could be found.
 pub fn code_roots(folder: &Path) -> BTreeSet<PathBuf> {
     let real = canonical(folder);
     let around: Vec<&Path> = repositories_around(&real).collect();

@@ -46,7 +46,7 @@ const MAX_ARGUMENTS: usize = 128 << 10;
 /// The longest action that a lasting answer can be about. It is part of the name of the grant.
 const MAX_TARGET: usize = 300;
 
-/// An own tool of an agent with its arguments.
+/// An agent's own tool with its arguments.
 #[derive(Debug, Clone)]
 pub struct AgentAction {
     pub agent: HookAgent,

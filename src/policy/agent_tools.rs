@@ -1,4 +1,4 @@
-//! The rules for the own tools of agents: `agentTools`, the denylists, and what the user disabled.
+//! The rules for agents' own tools: `agentTools`, the denylists, and what the user disabled.
 //!
 //! A file of a project can only restrict. `policy.default`, the allowlist and the levels by annotation are about servers
 //! and never apply here: a user who allows the tools of servers does not mean a shell.
@@ -114,7 +114,7 @@ fn denials(policy: &FilePolicy, agent: HookAgent) -> impl Iterator<Item = (RuleP
 }
 
 impl Rules {
-    /// The level for an own tool of an agent; `None` if no rule is about it. Of all readings of the arguments, the
+    /// The level for an agent's own tool; `None` if no rule applies. Of all readings of the arguments, the
     /// strictest counts, so one command among several is enough to deny. An action that is not plain is never allowed.
     pub fn rule_action(&self, action: &AgentAction) -> Option<Ruling> {
         let (rules, tool) = (self.agents.get(&action.agent)?, action.tool());

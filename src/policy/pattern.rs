@@ -21,7 +21,7 @@ enum Part {
     Everything,
     Resources(UriPattern),
     Prompts(NameGlob, String),
-    /// The own tools of an agent.
+    /// An agent's own tools.
     Agents(NameGlob),
 }
 
@@ -59,7 +59,8 @@ impl RulePattern {
                     false => Truth::No,
                 }
             }
-            // `*: deny` means the whole server. `*: allow-always` means its tools: nobody who writes it thinks of files.
+            // `*: deny` means the whole server. `*: allow-always` means its tools: no one who writes it thinks of
+            // files.
             (Part::Everything, Subject::Resource { .. } | Subject::Prompt { .. }) => Truth::Unknown,
             (Part::Resources(pattern), Subject::Resource { template, .. }) => {
                 pattern.matches(tool.own_name(), template.as_deref())

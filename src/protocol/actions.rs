@@ -48,7 +48,7 @@ pub struct Action {
     /// The command to send.
     pub command: String,
     pub arguments: Object,
-    /// It loses something that no other action brings back: ask first.
+    /// It loses something that no other action restores: ask first.
     pub destructive: bool,
 }
 
@@ -81,11 +81,11 @@ pub struct Summary {
     pub tone: Tone,
 }
 
-/// How the user should take a state.
+/// How good or bad a state is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
-    /// All is well.
+    /// Everything is fine.
     Good,
     /// It will change by itself.
     Busy,

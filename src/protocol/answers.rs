@@ -50,7 +50,7 @@ pub struct ActionEntry {
     /// The id for `mcp.action.run`. Without it, the user is asked which tool gets the selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Whether the editor may announce it, for instance by a light bulb. Otherwise it is offered only on request.
+    /// Whether the editor may announce it, for example with a light bulb. Otherwise it is offered only on request.
     pub automatic: bool,
 }
 
@@ -183,7 +183,7 @@ pub struct ApprovalList {
     pub groups: Vec<ApprovalGroup>,
 }
 
-/// What became of an answer.
+/// The effect of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resolved {
     /// The ids of the questions that this answered.
@@ -193,7 +193,7 @@ pub struct Resolved {
     /// What has changed for later questions, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// How to take it back.
+    /// How to undo it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<Remedy>,
 }
@@ -246,7 +246,7 @@ pub struct Exported {
     /// The file that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Server → what could not be carried over.
+    /// Server → what could not be exported.
     pub notes: BTreeMap<String, Vec<String>>,
 }
 
@@ -325,10 +325,10 @@ pub struct AgentList {
 /// What agents did while no editor was open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AwayReport {
-    /// When the last editor left. Absent if none was open before.
+    /// When the last editor closed. Absent if none was open before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// When the next one came. Absent if there is still none.
+    /// When the next one connected. Absent if there is still none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// All of it in a sentence. Absent if agents did nothing.
@@ -336,7 +336,8 @@ pub struct AwayReport {
     pub summary: Option<String>,
     /// The name of the agent → what it did.
     pub agents: BTreeMap<String, AgentFigures>,
-    /// Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time.
+    /// Calls that were refused because there was no one to ask, newest first. `mcp.away.allow` allows one for next
+    /// time.
     pub refused: Vec<Call>,
 }
 

@@ -267,7 +267,7 @@ pub struct ServerEnable {
     pub scope: Option<ShownScope>,
 }
 
-/// Sets how long a call may take without a sign of life, in the file that defines the server.
+/// Sets how long a call may take without progress, in the file that defines the server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerTimeout {
     pub server: ServerName,

@@ -51,7 +51,7 @@ pub struct ErrorData {
     /// What is wrong with the arguments of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Vec<Violation>>,
-    /// The call was not allowed: it requires approval, and nobody could be asked.
+    /// The call was not allowed: it requires approval, and there was no one to ask.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
     /// What the user can do about it.

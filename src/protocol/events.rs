@@ -1,4 +1,4 @@
-//! Notifications to and from the editor, and the requests of our own.
+//! Notifications to and from the editor, and our own requests.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub trait Notification: Serialize + DeserializeOwned + JsonSchema {
     const METHOD: &'static str;
 }
 
-/// A request of our own. Its name on the wire is `METHOD`, its params are the type itself.
+/// One of our own requests. Its name on the wire is `METHOD`, its params are the type itself.
 pub trait Request: Serialize + DeserializeOwned + JsonSchema {
     const METHOD: &'static str;
     type Answer: Serialize + DeserializeOwned + JsonSchema;
@@ -95,7 +95,7 @@ pub struct ToolsChanged {
     pub tools: usize,
 }
 
-/// All questions that wait for the user now, and how others ended.
+/// All questions that are waiting for the user now, and how others ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalsChanged {
     pub approvals: Vec<Approval>,

@@ -35,7 +35,7 @@ pub struct Field {
     pub help: Option<String>,
     pub required: bool,
     pub kind: FieldKind,
-    /// What can be entered, in words: `a whole number, at least 1`.
+    /// What can be entered, as text: `a whole number, at least 1`.
     pub rule: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,

@@ -241,7 +241,7 @@ pub async fn run(
     }
 }
 
-/// The scope of the file that a status means. A connector is shown with a scope of its own, whatever its file.
+/// The scope of the file that a status means. A connector is shown with its own scope, whatever its file.
 fn file_scope(engine: &Engine, server: &ServerName, shown: ShownScope) -> Result<Scope> {
     Ok(match shown {
         ShownScope::Managed => Scope::Managed,
@@ -277,7 +277,7 @@ fn saved<C: Command<Answer = EditedServer>>(edited: Edited<Arc<ServerView>>) -> 
 
 async fn act(engine: &Engine, action: Action, server: Option<ServerName>, all: bool, turn: Turn) -> Result<Answer> {
     if server.is_none() && !all {
-        return Err(Error::InvalidParams("name a `server`, or say `all: true`".to_owned()));
+        return Err(Error::InvalidParams("pass a `server` or `all: true`".to_owned()));
     }
     let views = engine.act(action, server, turn).await?;
     // The same for all of them.

@@ -35,7 +35,7 @@ schemas! {
         "enum": Decision::ALL.map(Decision::as_str),
     });
  CallKind as "CallKind" = json_schema!({
-        "description": "What a call asks a server for. Of completions, only denials are recorded.",
+        "description": "What a call requests from a server. Only denied completions are recorded.",
         "enum": CallKind::ALL.map(CallKind::as_str),
     });
     Scope as "FileScope" = json_schema!({
@@ -47,7 +47,7 @@ schemas! {
         "enum": Dialect::ALL.map(Dialect::name),
     });
     Requester as "Requester" = json_schema!({
-        "description": "Who asks for a call.",
+        "description": "Who made a call.",
         "type": "object",
         "properties": {
             "kind": { "enum": ["user", "plugin", "agent"] },

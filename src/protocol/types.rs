@@ -89,9 +89,9 @@ pub struct ServerStatus {
     pub reason: Option<String>,
     /// The state in a few words, for a list of servers.
     pub summary: Summary,
-    /// What can be done with it now. What the state asks for comes first.
+    /// The actions that are possible now. Those that the state calls for come first.
     pub actions: Vec<Action>,
-    /// What makes it usable again.
+    /// The action that makes it usable again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
     pub enabled: bool,
@@ -125,7 +125,7 @@ pub struct ServerStatus {
     pub trust_digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<ServerInfo>,
-    /// The version of MCP that it speaks.
+    /// The version of MCP that it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ pub struct ServerStatus {
     pub resource_count: usize,
     pub prompt_count: usize,
     pub tools: Vec<ToolSummary>,
-    /// The estimated tokens that the definitions of its tools take in the context of a model.
+    /// The estimated tokens of a model's context that the definitions of its tools use.
     pub tokens: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -235,7 +235,7 @@ pub struct ToolInfo {
     /// The tool has changed since the user allowed it, so the next call asks again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
-    /// The estimated tokens that its definition takes in the context of a model.
+    /// The estimated tokens of a model's context that its definition uses.
     pub tokens: usize,
 }
 
@@ -316,13 +316,13 @@ pub struct Call {
     /// The estimated tokens of the whole result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tokens: Option<usize>,
-    /// Masked and cut. Absent in notifications.
+    /// Masked and truncated. Absent in notifications.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications.
+    /// The arguments that were requested, if the user changed them. Masked and truncated. Absent in notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_arguments: Option<Value>,
-    /// Masked and cut. Absent in notifications.
+    /// Masked and truncated. Absent in notifications.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RecordedResult>")]
     pub result: Option<Value>,
@@ -349,7 +349,7 @@ pub struct ConfigFile {
     pub path: String,
     pub scope: ShownScope,
     pub exists: bool,
-    /// Whether it can be parsed. If not, the last good version stays in force.
+    /// Whether it can be parsed. If not, the last valid version stays in effect.
     pub valid: bool,
     /// The names of the servers in it.
     pub servers: Vec<String>,

@@ -168,7 +168,7 @@ pub(super) fn detail(text: &str, name: &str) -> Result<Detail> {
 }
 
 fn not_understood(error: &serde_json::Error) -> Error {
-    Error::Io(format!("cannot understand the answer of the registry: {}", json_reason(error)))
+    Error::Io(format!("cannot parse the response of the registry: {}", json_reason(error)))
 }
 
 /// An entry that follows the rules of the registry, and its status.

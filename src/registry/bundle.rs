@@ -47,7 +47,7 @@ pub fn read(path: &Path, folder: &Path) -> Result<Bundle> {
 pub fn unpack(path: &Path, folder: &Path, sha256: &str) -> Result<PathBuf> {
     let (mut copy, found) = copied(path)?;
     if found != sha256 {
-        return Err(Error::Conflict("the bundle has changed since you have seen what it runs".to_owned()));
+        return Err(Error::Conflict("the bundle has changed since you saw what it runs".to_owned()));
     }
     let place = place(folder, &found);
     if !place.is_dir() {

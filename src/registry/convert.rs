@@ -89,11 +89,11 @@ impl Parts {
         let identifier = identifier(&package.identifier, way)?;
         let version = package.version.as_deref().filter(|version| !version.is_empty());
         if let Some(version) = version.filter(|version| !is_version(version)) {
-            return Err(format!("`{}` is not one version", one_line(version, 40)));
+            return Err(format!("`{}` is not a single version", one_line(version, 40)));
         }
         let pinned = |separator: &str| match version {
             Some(version) => Ok(format!("{identifier}{separator}{version}")),
-            None => Err(format!("the registry names no version of `{identifier}`")),
+            None => Err(format!("the registry has no version of `{identifier}`")),
         };
         let options = self.arguments(&package.runtime_arguments)?;
         let env = self.named(&package.environment_variables)?;
@@ -198,7 +198,7 @@ impl Parts {
             rest = behind;
         }
         filled.push_str(rest);
-        // `$` and `{…}` next to each other would be a reference of their own.
+        // `$` and `{…}` next to each other would be a separate reference.
         let own = self.inputs.entries.iter().filter_map(|entry| entry.get("id").and_then(Value::as_str));
         let without = own.fold(filled.clone(), |text, id| text.replace(&format!("${{input:{id}}}"), ""));
         fixed(&without).map(|_| filled)
@@ -225,7 +225,7 @@ fn identifier(text: &str, way: &str) -> Result<String, String> {
 
 fn refused(command: &str, option: &str) -> String {
     format!(
-        "this entry changes how `{command}` runs (`{}`), which could open your machine; add it by hand if you need it",
+        "this entry changes how `{command}` runs (`{}`), which could expose your machine; add it by hand if you need it",
         one_line(option, 60)
     )
 }
@@ -270,7 +270,7 @@ fn docker(
     args.push(match version {
         _ if last.contains([':', '@']) => identifier.to_owned(),
         Some(version) => format!("{identifier}:{version}"),
-        None => return Err(format!("the registry names no version of `{identifier}`")),
+        None => return Err(format!("the registry has no version of `{identifier}`")),
     });
     Ok(args)
 }

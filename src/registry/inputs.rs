@@ -77,7 +77,7 @@ fn entry(id: &str, name: &str, about: &About<'_>) -> Value {
 pub(super) fn fixed(text: &str) -> Result<String, String> {
     let shown = one_line(text, 80);
     if text.contains("${") {
-        return Err(format!("`{shown}` contains `${{`, which would be replaced by a value of yours"));
+        return Err(format!("`{shown}` contains `${{`, which would be replaced by one of your values"));
     }
     if text.chars().any(char::is_control) {
         return Err(format!("`{shown}` contains a control character"));

@@ -8,7 +8,7 @@ pub const UI: &str = "io.modelcontextprotocol/ui";
 /// The type of these pages.
 const UI_TYPE: &str = "text/html;profile=mcp-app";
 
-/// What every server is told.
+/// What we declare to every server.
 pub fn declared() -> ExtensionCapabilities {
     let mut ui = JsonObject::new();
     ui.insert("mimeTypes".to_owned(), json!([UI_TYPE]));

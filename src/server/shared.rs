@@ -211,7 +211,7 @@ impl Drop for Lease {
     }
 }
 
-/// The host of a server that nobody uses any more.
+/// The host of a server that is no longer used.
 struct NoHost;
 
 impl Host for NoHost {}

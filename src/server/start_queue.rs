@@ -1,5 +1,5 @@
-//! Servers take turns to start. Starting a program is expensive: a hundred interpreters that start at once leave nothing of
-//! the processor to the editor, and none of them is faster for it.
+//! Servers take turns to start. Starting a program is expensive: a hundred interpreters that start at once leave no CPU
+//! time for the editor, and none of them starts faster that way.
 //!
 //! A server that the user or a call waits for does not wait behind those that start by themselves.
 
@@ -36,7 +36,7 @@ impl StartQueue {
         Self { automatic: Arc::new(Semaphore::new(most)), requested: Arc::new(Semaphore::new(most)) }
     }
 
-    /// Waits for a turn. `requested` is cancelled as soon as somebody waits for the server.
+    /// Waits for a turn. `requested` is cancelled as soon as something waits for the server.
     pub async fn turn(&self, requested: &CancellationToken) -> StartTurn {
         let permit = tokio::select! {
             biased;

@@ -2,7 +2,7 @@
 //! server.
 //!
 //! When the connection is lost, calls that were running are answered with an error, the engine is joined or started
-//! again, and what the program has told the old engine is repeated to the new one. Requests that only read are sent
+//! again, and what the program has sent to the old engine is repeated for the new one. Requests that only read are sent
 //! again, and so are those that the old engine cannot have received. If no engine can be joined, the next message tries
 //! again, so nothing polls.
 //!
@@ -33,13 +33,13 @@ const STABLE: Duration = Duration::from_secs(5);
 /// How often in a row a connection may be lost soon before the next request has to ask for it.
 const QUICK_LOSSES: u32 = 3;
 
-/// What must be known about a session to go on with another engine.
+/// What must be known about a session to continue with another engine.
 pub trait Memory: Default + Send + 'static {
     /// Reads the next message with its frame, or nothing at the end of the input. Returns whether it is complete.
     fn read(input: &mut impl BufRead, message: &mut Vec<u8>) -> io::Result<bool>;
     /// A message of the program. Returns what to send, or nothing for a response to an engine that has ended.
     fn take_from_program<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>>;
-    /// The last message was written. If the connection was lost meanwhile, returns the response to it.
+    /// The last message was written. If the connection was lost in between, returns the response to it.
     fn written(&mut self, _is_open: bool) -> Vec<u8> {
         Vec::new()
     }
@@ -51,17 +51,18 @@ pub trait Memory: Default + Send + 'static {
     fn unavailable(&mut self, message: &[u8], reason: &str) -> Option<Vec<u8>>;
     /// A message of the engine. Returns what to pass on, or nothing for a response to our own request.
     fn take_from_engine<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>>;
-    /// The connection is lost. Returns what to tell the program, such as responses to requests that cannot be sent again.
+    /// The connection is lost. Returns what to send to the program, such as responses to requests that cannot be sent
+    /// again.
     fn lose(&mut self) -> Vec<u8>;
     /// No engine can be joined. Returns the responses to all requests.
     fn fail_all(&mut self, reason: &str) -> Vec<u8>;
     /// What to send to a new engine before anything else. Nothing to the first one.
     fn replay(&self) -> Vec<u8>;
-    /// What to tell the program about a new engine.
+    /// What to send to the program about a new engine.
     fn news(&self) -> Vec<u8>;
     /// Whether the program has ended the session.
     fn has_ended(&self) -> bool;
-    /// Whether an engine that goes on has ended the session for good, with this exit code.
+    /// Whether an engine that keeps running has ended the session for good, with this exit code.
     fn ends_with(code: u8) -> bool;
 }
 
@@ -118,7 +119,7 @@ pub fn bridge<M: Memory>(
         if written.is_err() || bridge.lock().has_ended() {
             return Ok(ask_exit_code(&joined.address, joined.session).unwrap_or(0));
         }
-        // The engine has ended this session, and goes on: it does so to a program that takes nothing.
+        // The engine has ended this session and keeps running: it does so if a program reads nothing.
         if let Some(code) = ask_exit_code(&joined.address, joined.session).filter(|code| M::ends_with(*code)) {
             return Ok(code);
         }
@@ -127,7 +128,7 @@ pub fn bridge<M: Memory>(
         }
         bridge.lose()?;
         quick_losses = if since.elapsed() < STABLE { quick_losses + 1 } else { 0 };
-        let mut reason = (quick_losses >= QUICK_LOSSES).then(|| "it ends again and again".to_owned());
+        let mut reason = (quick_losses >= QUICK_LOSSES).then(|| "it keeps exiting".to_owned());
         joined = loop {
             if let Some(reason) = reason.take()
                 && !bridge.wait_for_message(reason)?
@@ -347,6 +348,6 @@ mod tests {
         drop(bridge);
         let mut answers = String::new();
         shown.read_to_string(&mut answers).unwrap();
-        assert_eq!((answers.lines().count(), answers.contains("may have been carried out")), (1, true), "{answers}");
+        assert_eq!((answers.lines().count(), answers.contains("may have been executed")), (1, true), "{answers}");
     }
 }

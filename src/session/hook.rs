@@ -59,7 +59,7 @@ async fn answer_in(
         claim.set(vec![root]).await;
         return workspace.engine.answer_hook(question, process).await;
     }
-    // A question is no reason to start servers.
+    // A question must not start servers.
     let engine = shared.open_on_demand();
     engine.set_folders(vec![root]).await;
     let answer = engine.answer_hook(question, process).await;

@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket, as the kernel knows it.
+//! Who is on the other end of a socket, as the kernel reports it.
 
 use std::io;
 use std::os::unix::net as std_net;

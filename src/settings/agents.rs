@@ -41,7 +41,7 @@ const EXAMPLE: &str = r#"
 # ceiling = "require-approval"
 # "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
 # mode = "search"
-# Tokens (estimated) of a result that the agent gets at once. It can read on with `read_result`.
+# How many tokens (estimated) of a result the agent gets at once. It can read the rest with `read_result`.
 # result-limit = 8000
 "#;
 
@@ -74,7 +74,7 @@ pub(super) fn describe() -> Vec<SettingInfo> {
         row("mode", mode, "\"list\"", vec!["list", "search"]),
         row(
             "result-limit",
-            "Tokens (estimated) of a result that this agent gets at once. It can read on with `read_result`.",
+            "How many tokens (estimated) of a result this agent gets at once. It can read the rest with `read_result`.",
             "8000",
             Vec::new(),
         ),
@@ -203,15 +203,12 @@ mod tests {
     fn an_editor_cannot_set_agents() {
         let mut settings = Settings::default();
         let messages = settings.overlay(&json!({ "agents": { "*": { "ceiling": "allow-always" } } }));
-        assert_eq!(
-            messages,
-            ["`agents` is only allowed in config.toml: settings of an editor may come from a project"]
-        );
+        assert_eq!(messages, ["`agents` is only allowed in config.toml: editor settings may come from a project"]);
         assert!(settings.agents.is_empty());
         let messages = settings.overlay(&json!({ "approvals": { "askAgent": "always", "timeout": "1m" } }));
         assert_eq!(
             messages,
-            ["`approvals.ask-agent` is only allowed in config.toml: settings of an editor may come from a project"]
+            ["`approvals.ask-agent` is only allowed in config.toml: editor settings may come from a project"]
         );
         assert_eq!(settings.approvals.ask_agent, "without-editor");
         assert_eq!(settings.approvals.timeout.as_secs(), 60, "the other settings apply");

@@ -153,7 +153,7 @@ fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
 }
 
 fn only_in_file(name: &str) -> Problem {
-    let message = format!("`{name}` is only allowed in config.toml: settings of an editor may come from a project");
+    let message = format!("`{name}` is only allowed in config.toml: editor settings may come from a project");
     Problem { span: None, message, help: None }
 }
 
@@ -228,7 +228,7 @@ fn refusal(setting: &Setting, before: &mut Settings, after: &mut Settings) -> Op
     };
     (is_weaker && before.stated.0.contains(&name)).then(|| Problem {
         span: None,
-        message: format!("`{name}` keeps the value of config.toml: settings of an editor can only make it stricter"),
+        message: format!("`{name}` keeps the value of config.toml: editor settings can only make it stricter"),
         help: None,
     })
 }
@@ -314,7 +314,7 @@ fn same(one: &str, other: &str) -> bool {
 fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
     let (message, section) = match path {
         [name] if is_section(path) => {
-            (format!("`{name}` is a section: put its settings below `[{name}]`"), normalized(name))
+            (format!("`{name}` is a section: put its settings under `[{name}]`"), normalized(name))
         }
         [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), normalized(section)),
         _ => (format!("unknown setting `{}`", path.join(".")), String::new()),
@@ -377,7 +377,7 @@ mod tests {
         "#;
         insta::assert_snapshot!(problems(text), @r#"
         speed: unknown setting `speed`
-        log: `log` is a section: put its settings below `[log]`
+        log: `log` is a section: put its settings under `[log]`
         "five": `servers.attempts`: expected a whole number
         0: `servers.startup-timeout`: must be at least 1 ms
         "chatty": `servers.log-level`: expected "debug" or "info" or "notice" or "warning" or "error" or "critical" or "alert" or "emergency"
@@ -429,7 +429,7 @@ mod tests {
         insta::assert_snapshot!(messages.join("\n"), @r#"
         `audit`: expected "normal" or "strict"
         unknown setting `limits.toools`
-        `log` is a section: put its settings below `[log]`
+        `log` is a section: put its settings under `[log]`
         "#);
         assert_eq!(settings.overlay(&json!("x")).len(), 1);
     }
@@ -538,7 +538,7 @@ mod tests {
         let mut settings = from_file;
         assert_eq!(
             settings.overlay(&json!({ "audit": "normal", "log": { "level": "debug" } })),
-            ["`audit` keeps the value of config.toml: settings of an editor can only make it stricter"]
+            ["`audit` keeps the value of config.toml: editor settings can only make it stricter"]
         );
         assert_eq!((settings.audit.strict, settings.log.level.as_str()), (true, "debug"));
     }

@@ -30,7 +30,7 @@ pub(super) fn describe() -> SettingInfo {
 /// Sets one value of the section. The error says what is wrong with it.
 pub(super) fn set(settings: &mut Settings, path: &[String], value: &Value) -> Result<(), String> {
     let [_, name] = path else {
-        return Err(format!("expected lines such as `github = [\"pass\", \"show\", \"github\"]` below `[{SECTION}]`"));
+        return Err(format!("expected lines such as `github = [\"pass\", \"show\", \"github\"]` under `[{SECTION}]`"));
     };
     let command = super::read::list(value)?;
     if command.first().is_none_or(String::is_empty) || command.iter().any(|word| word.contains('\0')) {
@@ -76,7 +76,7 @@ mod tests {
         let messages = settings.overlay(&json!({ "secret-commands": { "a": ["sh", "-c", "evil"] } }));
         assert_eq!(
             messages,
-            ["`secret-commands` is only allowed in config.toml: settings of an editor may come from a project"]
+            ["`secret-commands` is only allowed in config.toml: editor settings may come from a project"]
         );
         let messages = settings.overlay(&json!({ "secretCommands": { "a": ["sh"] }, "secret-commands.a": ["sh"] }));
         assert_eq!((messages.len(), settings.secret_commands.len()), (1, 0), "{messages:?}");

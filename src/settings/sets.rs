@@ -86,7 +86,7 @@ mod tests {
     fn an_editor_cannot_set_sets() {
         let mut settings = Settings::default();
         let messages = settings.overlay(&json!({ "sets": { "review": { "tools": ["*"] } } }));
-        assert_eq!(messages, ["`sets` is only allowed in config.toml: settings of an editor may come from a project"]);
+        assert_eq!(messages, ["`sets` is only allowed in config.toml: editor settings may come from a project"]);
         assert!(settings.sets.is_empty());
     }
 }

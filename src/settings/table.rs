@@ -169,7 +169,7 @@ pub(super) const ALL: &[Setting] = &[
     row(
         "approvals",
         "timeout",
-        "A question that is not answered within this time is answered with no.",
+        "A question that is not answered within this time is refused.",
         Any,
         Kind::Duration(|s| &mut s.approvals.timeout),
     ),
@@ -237,14 +237,14 @@ pub(super) const ALL: &[Setting] = &[
     row(
         "limits",
         "pending-bytes",
-        "How much memory the pending requests of an agent may take.",
+        "How much memory the pending requests of an agent may use.",
         Less,
         Kind::Bytes(|s| &mut s.limits.pending_bytes),
     ),
     row(
         "limits",
         "total-pending-bytes",
-        "How much memory the pending requests of all agents may take.",
+        "How much memory the pending requests of all agents may use.",
         Less,
         Kind::Bytes(|s| &mut s.limits.total_pending_bytes),
     ),
@@ -266,7 +266,7 @@ pub(super) const ALL: &[Setting] = &[
     row(
         "sandbox",
         "method",
-        "What enforces `sandbox` of a server: landlock, bubblewrap, or auto for the first of them that this machine has.",
+        "What enforces `sandbox` of a server: landlock, bubblewrap, or auto for the first of them that this machine supports.",
         Nothing,
         Kind::Choice(SANDBOX_METHODS, |s| &mut s.sandbox.method),
     ),
@@ -294,7 +294,7 @@ pub(super) const ALL: &[Setting] = &[
     row(
         "telemetry",
         "otlp-headers",
-        "Headers for the collector, such as { Authorization = \"Bearer ${keyring:otlp}\" }. Each value must refer to a secret: an entry of the keyring, or the output of a command below [secret-commands].",
+        "Headers for the collector, such as { Authorization = \"Bearer ${keyring:otlp}\" }. Each value must refer to a secret: an entry of the keyring, or the output of a command under [secret-commands].",
         Nothing,
         Kind::Headers(|s| &mut s.telemetry.otlp_headers),
     ),

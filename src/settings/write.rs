@@ -175,7 +175,7 @@ mod tests {
         log-level = "info"
 
         [approvals]
-        # A question that is not answered within this time is answered with no.
+        # A question that is not answered within this time is refused.
         timeout = "5m"
 
         # When to ask in the agent's own dialog: without-editor (no editor can show the question), always or
@@ -219,10 +219,10 @@ mod tests {
         # Maximum pending calls of an agent.
         agent-calls = 256
 
-        # How much memory the pending requests of an agent may take.
+        # How much memory the pending requests of an agent may use.
         pending-bytes = "32 MiB"
 
-        # How much memory the pending requests of all agents may take.
+        # How much memory the pending requests of all agents may use.
         total-pending-bytes = "64 MiB"
 
         # How much of the arguments and of the result to keep in the record of a call.
@@ -237,7 +237,7 @@ mod tests {
 
         [sandbox]
         # What enforces `sandbox` of a server: landlock, bubblewrap, or auto for the first of them that this
-        # machine has.
+        # machine supports.
         method = "auto"
 
         # The full path of bwrap. If empty, it is looked up in the system folders.
@@ -253,7 +253,7 @@ mod tests {
         otlp-endpoint = ""
 
         # Headers for the collector, such as { Authorization = "Bearer ${keyring:otlp}" }. Each value must
-        # refer to a secret: an entry of the keyring, or the output of a command below [secret-commands].
+        # refer to a secret: an entry of the keyring, or the output of a command under [secret-commands].
         otlp-headers = {}
 
         [editor]
@@ -281,7 +281,7 @@ mod tests {
         # ceiling = "require-approval"
         # "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
         # mode = "search"
-        # Tokens (estimated) of a result that the agent gets at once. It can read on with `read_result`.
+        # How many tokens (estimated) of a result the agent gets at once. It can read the rest with `read_result`.
         # result-limit = 8000
 
         # Named sets of tools. `connect --set review` offers an agent only the tools of the set, and

@@ -108,7 +108,7 @@ impl Owner {
                     record.result_size.map(|size| stored_count(size.tokens))
                 ],
             )?;
-            // A record that was deleted meanwhile, because of its age, needs no outcome.
+            // A record that was deleted in between, because of its age, needs no outcome.
             if updated == 0 {
                 return Ok(((), None));
             }

@@ -2,7 +2,7 @@
 //! deleted, moved or added by another program is noticed.
 //!
 //! Every workspace has one chain, because it has one engine. Engines share the file, and a command without an engine writes
-//! to it as well: whoever writes a record adds its link in the same transaction, so a chain never forks. A record of a
+//! to it as well: every writer of a record adds its link in the same transaction, so a chain never forks. A record of a
 //! strict log has two links: one before the call, about what never changes, and one about the outcome.
 
 use rusqlite::types::ValueRef;
@@ -49,8 +49,8 @@ impl ChainReport {
         let mut message = match (&self.broken, self.checked) {
             (Some(broken), _) => format!("The call log was changed: {broken}."),
             (None, 0) => "There are no call records to check.".to_owned(),
-            (None, 1) => "The call log is whole: 1 record is as it was written.".to_owned(),
-            (None, checked) => format!("The call log is whole: {checked} records are as they were written."),
+            (None, 1) => "The call log is intact: 1 record is unchanged.".to_owned(),
+            (None, checked) => format!("The call log is intact: {checked} records are unchanged."),
         };
         if self.unchecked > 0 {
             let (records, were) = (counted(self.unchecked, "record"), if self.unchecked == 1 { "was" } else { "were" });
@@ -173,7 +173,7 @@ pub fn prune(connection: &Connection, first_kept: i64) -> rusqlite::Result<()> {
 
 /// Compares every record of a workspace with its chain.
 pub fn verify(connection: &mut Connection, project: &str, head: Option<&Head>) -> rusqlite::Result<ChainReport> {
-    // All queries see the same state, whatever is written meanwhile.
+    // All queries see the same state, whatever is written in between.
     let snapshot = connection.transaction()?;
     let chain = chain(&snapshot, project)?;
     let unchained = chain.as_ref().map_or(Some(i64::MAX), |chain| chain.unchained);
@@ -236,7 +236,7 @@ fn broken_link(connection: &Connection, project: &str, chain: &Chain) -> rusqlit
         };
         if found != row.get::<_, Vec<u8>>(3)? {
             let name = named(connection, link.call)?.unwrap_or_default();
-            return Ok(Some(format!("{name} is not as it was written (entry {number} of the chain)")));
+            return Ok(Some(format!("{name} does not match entry {number} of the chain")));
         }
         (previous, newest) = (found, Some(link.call));
     }

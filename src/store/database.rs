@@ -110,7 +110,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// A second connection, for long reads beside the owner's thread.
+/// A second connection, for long reads next to the owner's thread.
 pub fn open_to_read(files: &Files) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&files.database, flags)?;

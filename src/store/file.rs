@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::Timestamp;
 
-/// The database and the files beside it.
+/// The database and the files next to it.
 #[derive(Debug, Clone)]
 pub struct Files {
     pub database: PathBuf,
@@ -38,7 +38,7 @@ impl Files {
     pub fn prepare(&self) -> io::Result<File> {
         if let Some(folder) = self.database.parent() {
             crate::paths::make_folder(folder)?;
-            // The folder may be a link, but nobody else may replace what is in it.
+            // The folder may be a link, but no one else may replace what is in it.
             crate::paths::make_private_folder(&folder.canonicalize()?)?;
         }
         self.make_private()?;

@@ -165,7 +165,7 @@ impl Owner {
         });
         let results = match written {
             Ok(results) => results,
-            // A damaged file may have been replaced meanwhile, which has already queued the cached decisions.
+            // A damaged file may have been replaced in between, which has already queued the cached decisions.
             Err(why) => {
                 self.unsaved.splice(0..0, changes).for_each(drop);
                 return Err(why);

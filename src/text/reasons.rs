@@ -1,4 +1,4 @@
-//! Errors of libraries, in words for users: what was expected, and what was found.
+//! Turns errors of libraries into messages for users: what was expected, and what was found.
 
 use std::io;
 

@@ -213,14 +213,14 @@ async fn what_was_refused_without_an_editor_can_be_allowed_for_the_next_time() {
     let note = |id: i64, text: &str| (id, json!({ "text": text }));
     for (id, arguments) in [note(2, "milk"), note(3, "milk"), note(4, "bread")] {
         let refused = agent.call(id, "one__take_note", arguments).await;
-        assert!(text(&refused).contains("nobody could be asked"), "{refused:#}");
+        assert!(text(&refused).contains("there was no one to ask"), "{refused:#}");
     }
     agent.call(5, "one__echo", json!({ "text": "x" })).await;
 
     let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     let report = editor.call(Away {}).await.unwrap();
-    let summary = "While no editor was open, liner made 4 calls; 2 were refused because nobody could be asked.";
+    let summary = "While no editor was open, liner made 4 calls; 2 were refused because there was no one to ask.";
     assert_eq!(report.summary.as_deref(), Some(summary));
     assert_eq!((report.agents["liner"].calls, report.agents["liner"].denied), (4, 3));
     let milk = report.refused.iter().find(|call| call.arguments == Some(json!({ "text": "milk" }))).unwrap();

@@ -175,7 +175,7 @@ async fn the_question_of_a_closed_editor_moves_on_to_the_agent() {
     assert_eq!(text(&agent.next().await), "x");
     let record = last_record(&host).await;
     assert_eq!(record.decision, "allow-once");
-    assert_eq!(record.decided_by, "user in the dialog of the agent `liner`, for this once");
+    assert_eq!(record.decided_by, "user in the dialog of the agent `liner`, this once");
 }
 
 #[tokio::test]
@@ -211,11 +211,11 @@ async fn an_editor_that_comes_back_finds_its_question() {
 }
 
 #[tokio::test]
-async fn a_question_that_reaches_nobody_is_refused_without_a_way_around_it() {
+async fn a_question_without_anyone_to_ask_is_refused_without_a_way_around_it() {
     let host = Host::new(json!({ "demo": demo(json!({ "add": "deny" })) }));
     let folder = host.home.project().file_name().unwrap().to_str().unwrap().to_owned();
     let place = format!("The user can allow this in an editor that has `{folder}` open.");
-    let nobody = format!("`mcp__demo__echo` was not allowed: nobody could be asked. {place}");
+    let nobody = format!("`mcp__demo__echo` was not allowed: there was no one to ask. {place}");
     let nobody = nobody.as_str();
     let mut plain = connect(&host, json!({})).await;
     begin_echo(&mut plain, 2, "x").await;
@@ -225,9 +225,9 @@ async fn a_question_that_reaches_nobody_is_refused_without_a_way_around_it() {
     let by = "declined in the dialog of the agent `liner`, by the user or by the agent itself";
     // This is also true if a person declined.
     let declined = format!(
-        "`mcp__demo__echo` was not allowed: nobody could be asked, or the user declined in the dialog of the agent. {place}"
+        "`mcp__demo__echo` was not allowed: there was no one to ask, or the user declined in the agent's dialog. {place}"
     );
-    let endings = [("cancel", nobody, "nobody could be asked"), ("decline", &*declined, by)];
+    let endings = [("cancel", nobody, "there was no one to ask"), ("decline", &*declined, by)];
     for (id, (action, told, decided_by)) in (2..).zip(endings) {
         begin_echo(&mut headless, id, "x").await;
         let asked = headless.next().await;
@@ -252,7 +252,7 @@ async fn a_setting_decides_whether_the_agent_may_ask() {
     let never = Host::with(servers.clone(), settings("[approvals]\nask-agent = 'never'\n"));
     let mut agent = connect(&never, json!({ "elicitation": {} })).await;
     begin_echo(&mut agent, 2, "x").await;
-    assert!(text(&agent.next().await).contains("nobody could be asked"));
+    assert!(text(&agent.next().await).contains("there was no one to ask"));
 
     let always = Host::with(servers, settings("[approvals]\nask-agent = 'always'\n"));
     let mut editor = open(&always, "Neovim").await;
@@ -295,7 +295,7 @@ async fn a_call_that_the_user_changed_is_theirs_and_the_agent_is_told_how_it_end
     let cases = [
         (30, "allow-once", format!("{user}, who changed the arguments")),
         (5, "allow-once", format!("{user}, who changed the arguments (also allowed by ")),
-        (99, "deny", format!("after the {user} had changed the arguments")),
+        (99, "deny", format!("after the {user} changed the arguments")),
     ];
     for (id, (sides, decision, by)) in (2..).zip(cases) {
         agent.begin(id, "tools/call", json!({ "name": "demo__roll_dice", "arguments": { "sides": 20 } })).await;
@@ -462,7 +462,7 @@ async fn an_editor_is_told_that_the_agent_answered_or_left() {
     let ended = |params: &Value| !params["closed"].as_array().unwrap().is_empty();
     let closed = editor.notification_where("mcp/approvalsChanged", ended).await["closed"][0].clone();
     assert_eq!(closed["by"], json!({ "place": "agent", "name": "liner" }));
-    assert_eq!(closed["message"], "“Allow once”, by the user in the dialog of the agent `liner`, for this once");
+    assert_eq!(closed["message"], "“Allow once”, by the user in the dialog of the agent `liner`, this once");
     begin_echo(&mut agent, 3, "x").await;
     question(&mut editor).await;
     drop(agent);

@@ -72,7 +72,7 @@ async fn an_agent_reads_a_long_result_in_parts_and_the_user_reads_all_of_it() {
     // Nobody else can read it, and a place that is not there is refused.
     let mut other = host.agent().await;
     let refused = other.call(2, "read_result", place.clone()).await;
-    assert!(refused["isError"] == true && text(&refused).starts_with("no result with this id"), "{refused:#}");
+    assert!(refused["isError"] == true && text(&refused).starts_with("the result with this id"), "{refused:#}");
     let refused = other.ask(3, "resources/read", json!({ "uri": content[2]["uri"] })).await;
     assert!(refused["error"]["code"].is_number(), "{refused:#}");
     let refused = agent.call(51, "read_result", json!({ "id": place["id"], "offset": 1_000_000 })).await;

@@ -156,16 +156,16 @@ async fn an_agent_cannot_allow_a_tool_for_longer_than_this_once() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     let agent = Agent::new(&host, ClientLifecycleMode::Initialize, Some(json!({ "decision": "allow-always" }))).await;
     let (is_error, text) = agent.text_of("demo__echo", json!({ "text": "hej" })).await;
-    assert!(is_error && text.contains("nobody could be asked"), "{text}");
+    assert!(is_error && text.contains("there was no one to ask"), "{text}");
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_could_be_asked_about_says_who_can_allow_it() {
+async fn a_call_without_anyone_to_ask_says_who_can_allow_it() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     for mode in modes() {
         let agent = Agent::new(&host, mode, None).await;
         let (is_error, text) = agent.text_of("demo__echo", json!({ "text": "hej" })).await;
-        assert!(is_error && text.contains("nobody could be asked. The user can allow this in an editor"), "{text}");
+        assert!(is_error && text.contains("there was no one to ask. The user can allow this in an editor"), "{text}");
         assert!(!text.contains("mcp.json"), "{text}");
         agent.peer.cancel().await.unwrap();
     }

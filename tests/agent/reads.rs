@@ -28,7 +28,7 @@ async fn read(agent: &mut RawAgent, id: i64, uri: &str) -> Value {
 fn denied(answer: &Value) {
     let message = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(
-        message.contains(" was denied: ") || message.contains(" was not allowed: nobody could be asked"),
+        message.contains(" was denied: ") || message.contains(" was not allowed: there was no one to ask"),
         "{answer:#}"
     );
 }

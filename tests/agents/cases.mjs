@@ -158,7 +158,7 @@ export const CASES = {
     },
   },
   allow: {
-    shows: "allowed there, the call runs",
+    shows: "after you allow it there, the call runs",
     async run(stage) {
       const editor = await stage.editor();
       const { printed, question } = await askForNote(stage, editor);
@@ -167,7 +167,7 @@ export const CASES = {
     },
   },
   deny: {
-    shows: "denied there with a note, the model reads the note",
+    shows: "after you deny it there with a note, the model reads the note",
     async run(stage) {
       const editor = await stage.editor();
       const { printed, question } = await askForNote(stage, editor);
@@ -178,7 +178,7 @@ export const CASES = {
   "no editor": {
     shows: "without an editor, the call is refused, and the model is told why but not where the rules are",
     async run(stage) {
-      await tellsModel(stage, stage.prompt([NOTE]), "nobody could be asked");
+      await tellsModel(stage, stage.prompt([NOTE]), "there was no one to ask");
       const told = stage.model.results.join();
       assert.doesNotMatch(told, /saved as note/);
       assert.doesNotMatch(told, /mcp\.json|config\.toml/, "the model was told where the user's rules are");
@@ -201,14 +201,14 @@ export const CASES = {
     },
   },
   "odd definitions": {
-    shows: "a server with definitions that the agent's SDK rejects does not cost the agent the other tools",
+    shows: "a server with definitions that the agent's SDK rejects does not affect the other tools of the agent",
     async run(stage) {
       stage.servers({ odd: { command: "python3", args: [fixture("scripted.py"), fixture("odd-lists.json")] } });
       await tellsModel(stage, stage.prompt([["echo", { text: "hello there" }]]), "hello there");
     },
   },
   "300 tools": {
-    shows: "the model sees all of 300 tools, or the agent's own search finds them, and calls one",
+    shows: "the model sees all 300 tools, or the agent's own search finds them, and calls one",
     async run(stage) {
       const tools = Array.from({ length: 300 }, (_, number) => tool(`tool_${String(number).padStart(3, "0")}`));
       stage.servers({ many: scripted(stage, "many", { tools }, { tools: { "*": "allow-session" } }) });
@@ -285,7 +285,7 @@ export const CASES = {
     },
   },
   "own tools deny": {
-    shows: "denied there with a note, neither runs, and the model reads the note",
+    shows: "after you deny it there with a note, neither runs, and the model reads the note",
     limits: NO_HOOKS,
     async run(stage) {
       await askAboutOwnTools(stage);

@@ -112,7 +112,11 @@ fn a_shell_that_an_agent_started_can_look_but_decide_nothing() {
     ] {
         let refused = sandbox.by_agent(decision);
         assert_ne!(refused.code, 0, "{decision:?}");
-        assert!(refused.err.contains("the agent `claude` started this program"), "{decision:?}: {}", refused.err);
+        assert!(
+            refused.err.contains("this program was started by the agent `claude`"),
+            "{decision:?}: {}",
+            refused.err
+        );
     }
     assert_eq!(agent.tools(2), ["demo__add"]);
 }

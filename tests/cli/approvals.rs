@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{DEMO, Run, Sandbox};
 
-const NO_ENGINE: &str = "No editor or agent has this workspace open, so nothing waits.\n";
+const NO_ENGINE: &str = "No editor or agent has this workspace open, so there are no questions.\n";
 
 /// A workspace with the demo server in the user's own config.
 fn sandbox() -> Sandbox {
@@ -180,7 +180,7 @@ fn a_waiting_call_is_listed_and_shown_in_full() {
 
     assert_eq!(sandbox.run(&["deny", id]).code, 0);
     assert_eq!(call.end(&sandbox).code, 1);
-    assert_eq!(sandbox.run(&["approvals"]).out, "nothing waits for an answer\n");
+    assert_eq!(sandbox.run(&["approvals"]).out, "no questions are waiting for an answer\n");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn a_form_is_filled_in_at_a_terminal_and_each_problem_is_shown() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_shell_that_an_agent_started_cannot_decide_for_the_user() {
-    const REFUSED: &str = "the agent `claude` started this program";
+    const REFUSED: &str = "this program was started by the agent `claude`";
     let sandbox = sandbox();
     sandbox.write("work/mcp.json", &format!(r#"{{ "servers": {{ "project": {DEMO} }} }}"#));
     let arguments = r#"{"a": 1, "b": 2}"#;
@@ -453,7 +453,7 @@ fn an_agent_waits_for_a_user_who_watches_in_a_terminal() {
                 break question["id"].as_str().unwrap().to_owned();
             }
             if let Ok(refused) = responses.try_recv() {
-                assert!(refused.to_string().contains("nobody could be asked"), "{refused}");
+                assert!(refused.to_string().contains("there was no one to ask"), "{refused}");
                 assert!(!screen.is_finished(), "the terminal has ended");
                 id += 1;
                 call(id);

@@ -133,7 +133,7 @@ fn verify_says_whether_the_call_log_is_whole_and_which_record_was_changed() {
         sandbox.run(&["call", "demo/echo", &format!(r#"{{"text": "{text}"}}"#)]);
     }
     let run = sandbox.run(&["calls", "--verify"]);
-    assert_eq!((run.code, run.out.as_str()), (0, "The call log is whole: 2 records are as they were written.\n"));
+    assert_eq!((run.code, run.out.as_str()), (0, "The call log is intact: 2 records are unchanged.\n"));
     let whole: Value = serde_json::from_str(&sandbox.run(&["calls", "--verify", "--json"]).out).unwrap();
     assert_eq!((&whole["whole"], &whole["checked"], &whole["unchecked"]), (&true.into(), &2.into(), &0.into()));
     assert_eq!(whole["head"].as_str().map(str::len), Some(64));
@@ -143,7 +143,7 @@ fn verify_says_whether_the_call_log_is_whole_and_which_record_was_changed() {
     let run = sandbox.run(&["calls", "--verify"]);
     assert_eq!(run.code, 1);
     assert!(run.out.starts_with("The call log was changed: the record of the call to demo/add at "), "{}", run.out);
-    assert!(run.out.ends_with(" is not as it was written (entry 2 of the chain).\n"), "{}", run.out);
+    assert!(run.out.ends_with(" does not match entry 2 of the chain.\n"), "{}", run.out);
     let run = sandbox.run(&["calls", "--verify", "--json"]);
     assert_eq!(run.code, 1);
     assert_eq!(serde_json::from_str::<Value>(&run.out).unwrap()["whole"], false);

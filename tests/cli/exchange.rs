@@ -126,7 +126,7 @@ fn setup_adds_an_entry_with_a_backup_and_can_be_undone() {
     let done = run(&sandbox, &["setup", "codex"]);
     assert_eq!(done.code, 0);
     insta::assert_snapshot!(done.err, @"
-    note: Codex will look for `mcp-sidecar` on the PATH, where it is not yet; add it, or use --user
+    note: Codex will look for `mcp-sidecar` on the PATH, but it is not there yet; add it, or use --user
     note: Codex ignores the file of a project that it does not trust: start Codex in ~/work once and trust it, or use --user
     ");
     assert!(read(&sandbox, "work/.codex/config.toml").contains("mcp-sidecar"));
@@ -144,7 +144,7 @@ fn setup_does_not_ask_for_trust_that_codex_has_already() {
     sandbox.write("home/.codex/config.toml", &format!("[projects.{folder:?}]\ntrust_level = \"trusted\"\n"));
     let done = run(&sandbox, &["setup", "codex"]);
     assert_eq!(done.code, 0);
-    insta::assert_snapshot!(done.err, @"note: Codex will look for `mcp-sidecar` on the PATH, where it is not yet; add it, or use --user");
+    insta::assert_snapshot!(done.err, @"note: Codex will look for `mcp-sidecar` on the PATH, but it is not there yet; add it, or use --user");
 }
 
 #[test]
@@ -254,7 +254,11 @@ fn setup_never_makes_the_sidecar_start_itself() {
     for program in ["claude", "cursor", "vscode"] {
         let refused = run(&sandbox, &["setup", program, "--project"]);
         assert_eq!(refused.code, 1, "{program}");
-        assert!(refused.err.contains("cannot be used, because mcp-sidecar reads its servers, too"), "{}", refused.err);
+        assert!(
+            refused.err.contains("cannot be used, because mcp-sidecar itself reads servers from it"),
+            "{}",
+            refused.err
+        );
         let user = run(&sandbox, &["setup", program]);
         assert_eq!(user.code, 0, "{program}: {}", user.err);
         assert!(user.err.contains("using your user config, which applies to all projects"), "{}", user.err);

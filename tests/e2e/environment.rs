@@ -138,7 +138,7 @@ async fn a_variable_set_before_a_quick_restart_of_the_editor_reaches_the_server(
 }
 
 #[tokio::test]
-async fn a_change_that_matters_is_said_and_a_restart_applies_it() {
+async fn a_relevant_change_is_reported_and_a_restart_applies_it() {
     let home = home(json!({ "env": { "TOKEN": "${ENVIRONMENT_TEST}" } }));
     let mut first = window(&home, &[("ENVIRONMENT_TEST", "value-one"), ("UNRELATED", "1")]).await;
     let started = until(&mut first.editor, "fixture", is(Status::Connected)).await;
@@ -392,7 +392,7 @@ async fn a_program_that_is_only_in_the_open_folder_is_not_found_and_the_status_s
     let mut window = window(&home, &[("PATH", &path)]).await;
     let failed = until(&mut window.editor, "fixture", is(Status::Failed)).await;
     let error = failed.error.unwrap();
-    assert!(error.contains("was not found") && error.contains("files of an open folder"), "{error}");
+    assert!(error.contains("was not found") && error.contains("files in an open folder"), "{error}");
     assert!(!proof.exists());
     quit(window).await;
 }

@@ -1,4 +1,4 @@
-//! Servers that misbehave: what their status says, what their calls end with, and that nobody else notices.
+//! Servers that misbehave: what their status says, how their calls end, and that nothing else is affected.
 
 use std::io::{self, Read};
 use std::net::TcpListener;
@@ -361,7 +361,7 @@ async fn a_server_that_closes_its_input_is_noticed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_protocol_version_is_refused_in_words() {
+async fn an_unknown_protocol_version_is_refused_with_a_reason() {
     let (mut workspace, faulty) = with_fault(&[r#"{"version": "1999-banana"}"#], json!({})).await;
     let error = workspace.failure("bad").await;
     assert!(

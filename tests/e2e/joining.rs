@@ -128,7 +128,7 @@ async fn an_editor_of_an_agent_is_announced_as_read_only_and_gets_no_ticket() {
     let listed = second.call(Servers::default()).await.unwrap().servers;
     let theirs = listed.iter().find(|server| server.name.as_str() == "theirs").unwrap();
     let refused = second.call(trust(theirs)).await.unwrap_err();
-    assert!(refused.to_string().contains("the agent `claude` started this program"), "{refused}");
+    assert!(refused.to_string().contains("this program was started by the agent `claude`"), "{refused}");
     drop((second, process));
     first.quit().await;
 }

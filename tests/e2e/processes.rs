@@ -1,4 +1,4 @@
-//! Real child processes: how they start, end, and are ended, whoever dies first.
+//! Real child processes: how they start, end, and are ended, whichever dies first.
 
 pub mod stage;
 

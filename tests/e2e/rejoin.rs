@@ -45,7 +45,7 @@ async fn tools(agent: &mut Agent, id: i64) -> Value {
 }
 
 #[tokio::test]
-async fn the_session_of_an_agent_goes_on_when_its_engine_is_killed() {
+async fn the_session_of_an_agent_continues_when_its_engine_is_killed() {
     let stage = Stage::new();
     let mut agent = Agent::start(&stage, &stage.home.project()).await;
     for round in 0..2 {
@@ -57,7 +57,7 @@ async fn the_session_of_an_agent_goes_on_when_its_engine_is_killed() {
         let failed = agent.answer(10 + round).await;
         assert_eq!(failed["result"]["isError"], true, "{failed}");
         let said = failed["result"]["content"][0]["text"].as_str().unwrap();
-        assert!(said.contains("ended while this request was running"), "{said}");
+        assert!(said.contains("stopped while this request was running"), "{said}");
         agent.heard(is_news).await;
         assert_eq!(tools(&mut agent, 20 + round).await, "fixture__echo");
     }
@@ -67,7 +67,7 @@ async fn the_session_of_an_agent_goes_on_when_its_engine_is_killed() {
 
 /// An editor without our plugin does not start us again.
 #[tokio::test]
-async fn the_session_of_a_plain_editor_goes_on_when_its_engine_is_killed() {
+async fn the_session_of_a_plain_editor_continues_when_its_engine_is_killed() {
     let stage = Stage::new();
     let saved = r#"{ "servers": { "other": { "command": "sh" } } }"#;
     let path = stage.home.write("mcp.json", saved);
@@ -96,7 +96,7 @@ async fn the_session_of_a_plain_editor_goes_on_when_its_engine_is_killed() {
         let engine = stage.engine().unwrap();
         kill(engine);
         let lost = editor.answer(call).await.unwrap_err();
-        assert!(lost.message.contains("ended while this request was running"), "{lost}");
+        assert!(lost.message.contains("stopped while this request was running"), "{lost}");
         let told = editor.notification(ShowMessage::METHOD).await;
         assert!(told["message"].as_str().unwrap().contains("was restarted"), "{told}");
         // The new engine knows the text that was typed.

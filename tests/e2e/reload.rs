@@ -47,7 +47,7 @@ async fn a_save_that_changes_one_server_of_ten_leaves_nine_processes_and_their_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn saves_in_a_hurry_end_in_one_process_of_the_last_one() {
+async fn rapid_saves_end_in_one_process_of_the_last_version() {
     let home = Home::new();
     let file = home.path("pids");
     let server = |number: usize| json!({ "one": with(fixture("faulty.py", &["plain", &number.to_string()]), json!({ "env": { "PIDS": file } })) });
@@ -85,7 +85,7 @@ async fn a_server_that_is_changed_while_it_starts_is_one_process_in_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_that_does_not_parse_changes_nothing_and_is_told() {
+async fn a_save_that_does_not_parse_changes_nothing_and_is_reported() {
     let servers = json!({ "demo": demo() });
     let mut workspace = Workspace::open(servers.clone()).await;
     let before = workspace.connected("demo").await;
@@ -150,7 +150,7 @@ async fn a_server_that_is_removed_is_gone_with_its_process_and_its_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_appear_later_are_noticed_whoever_they_belong_to() {
+async fn files_that_appear_later_are_noticed_in_every_scope() {
     let home = Home::new();
     let mut workspace = Workspace::start(home, json!({}));
     std::fs::remove_file(workspace.home.path("config/mcp.json")).unwrap();
@@ -197,7 +197,7 @@ async fn a_refresh_asks_a_running_server_for_its_lists_again() {
     assert!(offers(&status, "two"), "{:?}", status.tools);
     workspace.run(stop("quiet")).await;
     let error = workspace.editor().call(refresh("quiet")).await.unwrap_err();
-    assert_eq!(error.message, "server `quiet`: it is not running; start the server first");
+    assert_eq!(error.message, "server `quiet` is not running; start it first");
     assert_eq!(workspace.editor().call(refresh("off")).await.unwrap_err().kind(), Some(ErrorKind::Disabled));
     workspace.quit().await;
 }

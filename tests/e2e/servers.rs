@@ -95,7 +95,7 @@ async fn a_real_server_is_read_through_the_gate() {
         let refused = agent.ask(id, method, params).await;
         let message = refused["error"]["message"].as_str().unwrap_or_default();
         let is_refused =
-            message.contains(" was denied: ") || message.contains(" was not allowed: nobody could be asked");
+            message.contains(" was denied: ") || message.contains(" was not allowed: there was no one to ask");
         assert!(is_refused, "{id}: {refused:#}");
     }
     let mut window = StdioEditor::start(&home, &[]);
@@ -200,7 +200,7 @@ async fn a_filesystem_server_reads_the_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_git_server_tells_the_state_of_the_project() {
+async fn a_git_server_reports_the_state_of_the_project() {
     let Some(program) = program("MCP_SERVER_GIT") else { return };
     let home = Home::new();
     home.write("new.txt", "new");
@@ -214,7 +214,7 @@ async fn a_git_server_tells_the_state_of_the_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_time_server_tells_the_time_as_structured_content() {
+async fn a_time_server_returns_the_time_as_structured_content() {
     let Some(program) = program("MCP_SERVER_TIME") else { return };
     let mut workspace = Workspace::open(json!({ "time": { "command": program } })).await;
     workspace.connected("time").await;

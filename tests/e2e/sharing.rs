@@ -160,7 +160,7 @@ async fn a_question_stands_in_every_window_and_the_first_answer_counts() {
 }
 
 #[tokio::test]
-async fn a_socket_that_nobody_listens_on_is_taken_over() {
+async fn a_socket_without_a_listener_is_taken_over() {
     let stage = Stage::new();
     stage.address().secure().unwrap();
     drop(UnixListener::bind(stage.address().socket).unwrap());
@@ -191,7 +191,7 @@ async fn an_engine_that_is_killed_is_noticed_and_the_next_start_works() {
 }
 
 #[tokio::test]
-async fn a_window_that_goes_without_a_word_is_a_failure_of_its_own() {
+async fn a_window_that_disconnects_without_shutdown_exits_with_an_error() {
     let stage = Stage::new();
     let (editor, mut process) = stage.window().await.into_parts();
     drop(editor);
@@ -200,7 +200,7 @@ async fn a_window_that_goes_without_a_word_is_a_failure_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_killed_window_takes_nobody_along_but_what_only_it_used() {
+async fn a_killed_window_ends_only_what_no_other_window_used() {
     let stage = Stage::new();
     let (_editor, mut process) = stage.window().await.into_parts();
     process.start_kill().unwrap();
@@ -244,7 +244,7 @@ async fn a_front_costs_next_to_nothing() {
 }
 
 #[tokio::test]
-async fn in_a_folder_that_others_can_write_an_editor_gets_an_engine_of_its_own() {
+async fn in_a_folder_that_others_can_write_an_editor_gets_its_own_engine() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     let runtime = stage.home.path("runtime");

@@ -1,5 +1,5 @@
-//! MCP clients that others wrote, driving `mcp-sidecar connect` beside an editor: each lists, calls, is asked, is
-//! denied, is cancelled. And with nobody but the agent to ask, the question comes to the agent.
+//! MCP clients that others wrote, driving `mcp-sidecar connect` next to an editor: each lists, calls, is asked, is
+//! denied, is cancelled. And if only the agent can ask, the question goes to the agent.
 
 mod agent;
 mod inspector;

@@ -1,5 +1,5 @@
-//! The clients of the SDKs in the same client scenarios of the official suite as our connections, so that a scenario that
-//! nobody passes can be told from one that only we do not pass.
+//! The clients of the SDKs in the same client scenarios of the official suite as our connections, so that a scenario
+//! that no client passes can be distinguished from one that only we do not pass.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

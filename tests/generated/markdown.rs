@@ -98,8 +98,7 @@ fn command_help(path: &[&str], help: &str) -> String {
 /// `docs/agents.md` with its table of agents written again.
 pub fn agents(page: &str) -> String {
     let mut table =
-        "| agent | `setup` and `import` | file of a project | your file | seen to work with |\n|---|---|---|---|---|\n"
-            .to_owned();
+        "| agent | `setup` and `import` | project file | your file | tested with |\n|---|---|---|---|---|\n".to_owned();
     let mut homes = Homes::under(Path::new("~"));
     // The same on every system.
     homes.desktop.clone_from(&homes.config);

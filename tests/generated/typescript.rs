@@ -26,7 +26,7 @@ pub fn generate(contract: &Contract) -> String {
     }
     messages(&mut text, "Commands", "Every command with its params and its answer.", &contract.commands);
     messages(&mut text, "Notifications", "Every notification with its params.", &contract.notifications);
-    messages(&mut text, "Requests", "Every request of our own with its params and its answer.", &contract.requests);
+    messages(&mut text, "Requests", "Each of our own requests with its params and its answer.", &contract.requests);
     text
 }
 

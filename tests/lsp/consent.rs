@@ -301,7 +301,7 @@ async fn a_question_is_asked_again_when_its_server_was_restarted() {
     let late = harness.fails(resolve(&first, "allow-once")).await;
     assert_eq!(late.kind(), Some(ErrorKind::NotFound), "{late}");
     let second = harness.approvals(ApprovalKind::Tool, 1).await.remove(0);
-    assert!(second.detail.contains("The server was restarted while you were asked."), "{second:?}");
+    assert!(second.detail.contains("The server was restarted while you were being asked."), "{second:?}");
     assert_ne!(harness.status("demo").await.pid, before);
     harness.resolve(&second, "allow-once").await;
     assert_eq!(text(&harness.editor.answer(call).await.unwrap()), "3");
@@ -323,7 +323,7 @@ async fn an_answer_that_meets_a_restart_is_not_lost() {
         loop {
             let asked = harness.run(Approvals::default()).await.approvals;
             if let Some(again) = asked.first() {
-                assert!(again.detail.contains("The server was restarted while you were asked."), "{again:?}");
+                assert!(again.detail.contains("The server was restarted while you were being asked."), "{again:?}");
                 harness.resolve(again, "allow-once").await;
             }
             if let Some(answer) = (&mut call).now_or_never() {

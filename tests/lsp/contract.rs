@@ -1,4 +1,4 @@
-//! The wire contract at its edges: what an error names, what a record holds, which level is told.
+//! Edge cases of the wire contract: what an error names, what a record contains, which level is reported.
 
 use mcp_sidecar::engine::Engine;
 use mcp_sidecar::model::{Decision, Level};
@@ -128,7 +128,7 @@ async fn a_resource_a_prompt_and_an_entry_that_are_not_there_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_tool_that_changes_while_its_question_waits_is_asked_about_anew_with_the_difference() {
+async fn a_tool_that_changes_while_its_question_waits_is_asked_about_again_with_a_diff() {
     let mut harness = Harness::new(json!({ "servers": { "turncoat": faulty("turncoat") } }), json!({})).await;
     harness.until("turncoat", Status::Connected).await;
     let waiting = harness.begin_call("mcp__turncoat__greet", json!({}));
@@ -144,7 +144,7 @@ async fn a_tool_that_changes_while_its_question_waits_is_asked_about_anew_with_t
         harness.editor.event::<ApprovalsChanged>().await;
     };
     assert!(second.diff.as_deref().unwrap().contains("sends your files away"), "{second:?}");
-    assert!(second.detail.contains("while you were asked"), "{second:?}");
+    assert!(second.detail.contains("while you were being asked"), "{second:?}");
     harness.resolve(&second, "deny").await;
     assert_eq!(harness.editor.answer(waiting).await.unwrap_err().kind(), Some(ErrorKind::Denied));
 }
@@ -161,7 +161,7 @@ async fn an_address_that_anybody_can_listen_to_is_warned_about_before_the_server
 }
 
 #[tokio::test]
-async fn what_a_server_says_about_itself_is_told_without_what_cannot_be_seen() {
+async fn hidden_characters_in_the_texts_of_a_server_are_made_visible() {
     let mut harness = Harness::new(json!({ "servers": { "sly": faulty("sly") } }), json!({})).await;
     let status = harness.until("sly", Status::Connected).await;
     let tools = harness.run(Tools::default()).await;
@@ -234,7 +234,7 @@ async fn a_program_of_the_project_that_was_replaced_waits_for_trust_when_it_is_s
 }
 
 #[tokio::test]
-async fn settings_that_do_not_count_are_told_to_the_editor() {
+async fn ignored_settings_are_reported_to_the_editor() {
     let home = Home::new();
     std::fs::create_dir_all(home.paths().config_dir).unwrap();
     std::fs::write(home.paths().settings_file(), "nonsense = 1\n").unwrap();
@@ -246,7 +246,7 @@ async fn settings_that_do_not_count_are_told_to_the_editor() {
 }
 
 #[tokio::test]
-async fn a_state_database_that_was_set_aside_is_told_to_the_editor() {
+async fn a_state_database_that_was_moved_aside_is_reported_to_the_editor() {
     let home = Home::new();
     std::fs::create_dir_all(&home.paths().state_dir).unwrap();
     std::fs::write(home.paths().database(), "no database at all, and long enough to look into".repeat(100)).unwrap();

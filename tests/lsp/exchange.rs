@@ -51,7 +51,7 @@ async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing
 }
 
 #[tokio::test]
-async fn an_export_gives_the_text_and_writes_it_where_it_is_told_to() {
+async fn an_export_returns_the_text_and_writes_it_to_the_given_path() {
     let user = json!({ "servers": { "a": { "command": "a-mcp", "enabled": false, "env": { "KEY": "${env:KEY}" } } } });
     let mut harness = Harness::new(user, json!({})).await;
     let path = harness.home.path("out/config.toml");

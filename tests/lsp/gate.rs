@@ -45,7 +45,7 @@ async fn an_allowed_call_is_not_sent_to_another_process() {
         lock.execute_batch("ROLLBACK").unwrap();
         loop {
             if let Some(again) = harness.run(Approvals::default()).await.approvals.pop() {
-                assert!(again.detail.contains("The server was restarted while you were asked."), "{again:?}");
+                assert!(again.detail.contains("The server was restarted while you were being asked."), "{again:?}");
                 harness.resolve(&again, "allow-once").await;
                 assert_eq!(text(&harness.editor.answer(call).await.unwrap()), "3");
                 return;

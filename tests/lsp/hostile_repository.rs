@@ -127,7 +127,7 @@ async fn a_hard_link_to_the_users_file_does_not_change_it() {
 }
 
 #[tokio::test]
-async fn an_env_file_that_is_a_link_out_of_the_repository_is_said_in_the_question() {
+async fn an_env_file_that_is_a_link_out_of_the_repository_is_shown_in_the_question() {
     let mut server = demo(json!({}));
     server["envFile"] = json!(".env");
     let mut harness = Harness::new(json!({}), json!({})).await;
@@ -167,7 +167,7 @@ async fn a_project_server_with_the_name_of_the_users_own_gets_its_denials_and_no
 }
 
 #[tokio::test]
-async fn a_project_server_whose_name_looks_like_that_of_the_users_own_is_said_to_be_another() {
+async fn a_project_server_with_a_lookalike_name_is_shown_as_a_different_server() {
     let own = servers(json!({ "github": demo(json!({})), "memory": demo(json!({})) }));
     let planted = servers(json!({ "GitHub": demo(json!({})), "rnemory": demo(json!({})), "gitlab": demo(json!({})) }));
     let mut harness = Harness::new(own, planted).await;

@@ -193,7 +193,7 @@ async fn an_entry_of_the_user_whose_variables_load_code_of_the_folder_asks_first
 }
 
 #[tokio::test]
-async fn a_relative_env_file_of_the_user_stands_beside_the_file_that_names_it() {
+async fn a_relative_env_file_of_the_user_is_next_to_the_file_that_names_it() {
     let mut harness = harness().await;
     harness.home.write(".env", "FROM=repository\n");
     std::fs::write(harness.home.paths().config_dir.join(".env"), "FROM=user\n").unwrap();

@@ -384,7 +384,7 @@ async fn a_message_that_is_never_answered_does_not_hold_up_the_next_question() {
 
 /// Emacs refuses a dialog while another one is open. The user has not seen it, so it is not a no.
 #[tokio::test]
-async fn a_message_that_an_editor_cannot_show_beside_another_one_is_shown_after_it() {
+async fn a_message_that_an_editor_cannot_show_next_to_another_one_is_shown_after_it() {
     let home = Home::new();
     let user = json!({ "servers": { "mine": demo(json!({})) } }).to_string();
     std::fs::write(home.paths().user_config(), user).unwrap();

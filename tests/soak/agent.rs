@@ -13,7 +13,7 @@ use crate::model::Saw;
 use crate::world::{PATIENCE, SERVERS, World};
 
 /// The front does not start an engine again that was killed twice within a moment, until the agent sends something else.
-const GAVE_UP: &str = "could not be started again";
+const GAVE_UP: &str = "could not be restarted";
 
 pub struct Agent {
     world: Arc<World>,
@@ -179,7 +179,7 @@ async fn call(world: &World, client: Option<&AgentClient>, token: &str, tool: &s
     if result["isError"] != true && result.is_object() {
         return world.model.answered(token, text);
     }
-    let is_lost = text.contains("ended while this request was running") || text.contains(GAVE_UP);
+    let is_lost = text.contains("stopped while this request was running") || text.contains(GAVE_UP);
     let is_denial = text.contains("denied") || text.contains("not allowed");
     world.model.ended(token, if is_lost { Saw::Nothing } else { Saw::Refusal { is_denial, text: text.to_owned() } });
 }

@@ -1,4 +1,5 @@
-//! Runs the actors, kills servers and the engine meanwhile, and lets all of them rest now and then to check the model.
+//! Runs the actors, kills servers and the engine while they run, and pauses all of them now and then to check the
+//! model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

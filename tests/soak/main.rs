@@ -1,5 +1,5 @@
-//! The soak test: ten servers, three editors and five agents do everything at random, servers and the engine are killed,
-//! and a model says what must hold meanwhile and at the end: see [`model`] and [`checkpoint`].
+//! The soak test: ten servers, three editors and five agents do everything at random, servers and the engine are
+//! killed, and a model says what must be true during the run and at the end: see [`model`] and [`checkpoint`].
 //!
 //! `cargo test --test soak` runs for some seconds with a fixed seed, `make soak MINUTES=60 SEED=7` for as long as it says.
 

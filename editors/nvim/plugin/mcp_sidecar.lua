@@ -11,7 +11,7 @@ vim.api.nvim_create_user_command("Mcp", function(command) require("mcp_sidecar.c
 })
 
 vim.keymap.set("n", "<Plug>(mcp-dashboard)", "<Cmd>Mcp<CR>", { desc = "MCP dashboard" })
-vim.keymap.set("n", "<Plug>(mcp-approve)", "<Cmd>Mcp approve<CR>", { desc = "Go to the MCP question that waits" })
+vim.keymap.set("n", "<Plug>(mcp-approve)", "<Cmd>Mcp approve<CR>", { desc = "Go to the open MCP question" })
 vim.keymap.set("n", "<Plug>(mcp-deny)", "<Cmd>Mcp deny<CR>", { desc = "Deny the MCP call that is shown, once" })
 vim.keymap.set("n", "<Plug>(mcp-later)", "<Cmd>Mcp later<CR>", { desc = "Hide the MCP question that is shown" })
 vim.keymap.set("n", "<Plug>(mcp-call)", "<Cmd>Mcp call<CR>", { desc = "Call an MCP tool" })

@@ -94,7 +94,7 @@ return {
     end,
   },
   {
-    "what was refused while no editor was open is reported, and can be allowed for the next time",
+    "what was refused while no editor was open is reported, and can be allowed next time",
     function(open)
       local child = Child.ready(open)
       local heard = ""
@@ -124,13 +124,13 @@ return {
       send({ method = "notifications/initialized" })
       child:quit()
       send({ id = 1, method = "tools/call", params = note })
-      hears("nobody could be asked")
+      hears("there was no one to ask")
       local second = open({ beside = child })
       second:command("Mcp")
-      second:hears("While no editor was open, night made 1 call; 1 was refused because nobody could be asked.")
+      second:hears("While no editor was open, night made 1 call; 1 was refused because there was no one to ask.")
       second:lua("vim.ui.select = function(items, _, done) done(items[1]) end")
       second:command("Mcp away")
-      second:hears("`demo/take_note` of `night` is allowed for the next time")
+      second:hears("`demo/take_note` of `night` is allowed next time")
       send({ id = 2, method = "tools/call", params = note })
       hears("saved")
       vim.fn.jobstop(agent)

@@ -127,7 +127,7 @@ return {
         vim.uv.kill(child:sidecar(), "sigkill")
         if crash < 3 then child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before") end
       end
-      child:hears("crashes again and again")
+      child:hears("keeps crashing")
       child:command("Mcp up")
       child:connected("demo")
     end,

@@ -112,7 +112,7 @@ return {
   },
   {
     "a download with another checksum is not installed",
-    fails({ sum = ("a"):rep(64) }, "does not have the checksum of the release; nothing was installed"),
+    fails({ sum = ("a"):rep(64) }, "does not match the checksum of the release; nothing was installed"),
   },
   { "a release that does not exist is reported", fails({ sums = response("404 Not Found", "no") }, "error: 404") },
   { "a release without this platform is reported", fails({ sums = response("200 OK", "") }, "has no " .. name) },

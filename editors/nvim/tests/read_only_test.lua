@@ -3,7 +3,7 @@
 local Child = require("child")
 
 local project = '{ "servers": { "theirs": { "command": "mcp-sidecar", "args": ["demo-server"] } } }'
-local refusal = "the agent `claude` started this program"
+local refusal = "this program was started by the agent `claude`"
 
 return {
   {

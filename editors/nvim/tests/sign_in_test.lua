@@ -122,7 +122,7 @@ return {
           [[require("mcp_sidecar.client").command("mcp.server.auth.paste", { server = "far", address = ... })]],
           late
         )
-        child:hears("no sign-in waits for this address")
+        child:hears("no sign-in is waiting for this address")
       end)
     end,
   },

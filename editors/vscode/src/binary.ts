@@ -73,11 +73,11 @@ async function check(program: string, from: Binary["from"]): Promise<Binary> {
   const version = /^mcp-sidecar (\d+\.\d+\.\d+\S*)/.exec(said)?.[1];
   if (!version) {
     throw new Error(
-      `${program} is not mcp-sidecar: asked for its version, it said ${JSON.stringify(said.slice(0, 80))}`,
+      `${program} is not mcp-sidecar: asked for its version, it printed ${JSON.stringify(said.slice(0, 80))}`,
     );
   }
   if (older(version, OLDEST)) {
-    throw new Error(`${program} is mcp-sidecar ${version}, and this extension needs ${OLDEST} or newer`);
+    throw new Error(`${program} is mcp-sidecar ${version}, but this extension needs ${OLDEST} or newer`);
   }
   return { path: program, version, from };
 }

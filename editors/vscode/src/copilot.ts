@@ -109,7 +109,7 @@ async function writeTicket(app: App, ticket: string): Promise<string> {
 async function start(): Promise<void> {
   const command = "workbench.mcp.startServer";
   if (!(await commands.getCommands(true)).includes(command)) {
-    window.showInformationMessage("The endpoint starts with the first message of a chat.");
+    window.showInformationMessage("The endpoint starts with the first chat message.");
     return;
   }
   const there = () => lm.tools.some(tool => tool.name.startsWith(`mcp_${LABEL}_`));

@@ -195,14 +195,14 @@ function following(sidecar: Sidecar, app: App) {
   return [
     first,
     first.onDidCreate(uri => begin(uri.path)),
-    // VS Code opens files of its own, such as `mcp.json` of its profile.
+    // VS Code opens its own files, such as `mcp.json` of its profile.
     workspace.onDidOpenTextDocument(({ uri }) => uri.scheme === "file" && begin(uri.path)),
     sidecar.onRunStatus(runStatus => {
       void commands.executeCommand("setContext", "mcpSidecar.runStatus", runStatus);
       void commands.executeCommand("setContext", "mcpSidecar.noProgram", runStatus === "failed" && sidecar.noProgram);
       lists();
       if (runStatus === "running") {
-        greet(app).catch(error => sidecar.log.warn(`cannot tell what agents did: ${error}`));
+        greet(app).catch(error => sidecar.log.warn(`cannot get what agents did: ${error}`));
       }
     }),
     sidecar.state.onServers(() => {

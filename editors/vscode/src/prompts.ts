@@ -1,4 +1,4 @@
-/** Prompts of servers: asks for their arguments, with completion by the server, and returns their text. */
+/** Prompts of servers: asks for their arguments, with completion from the server, and returns their text. */
 
 import { window } from "vscode";
 import type { Prompt, PromptArgument, PromptInfo, PromptMessage } from "./protocol";

@@ -7,7 +7,7 @@ export interface Action {
   /** The command to send. */
   command: string;
   arguments: Record<string, unknown>;
-  /** It loses something that no other action brings back: ask first. */
+  /** It loses something that no other action restores: ask first. */
   destructive: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface ActionEntry {
   title: string;
   /** The id for `mcp.action.run`. Without it, the user is asked which tool gets the selection. */
   action?: string;
-  /** Whether the editor may announce it, for instance by a light bulb. Otherwise it is offered only on request. */
+  /** Whether the editor may announce it, for example with a light bulb. Otherwise it is offered only on request. */
   automatic: boolean;
 }
 
@@ -74,7 +74,7 @@ export interface AgentStatus {
   set?: string;
   /** Why it has no tools, if its set is unknown. */
   problem?: string;
-  /** Its calls wait until the user lets it go on. */
+  /** Its calls wait until the user resumes it. */
   paused: boolean;
   /** The state in a few words: `idle`, `runs git/log`, `waits for you: git/push`, `paused`. */
   doing: string;
@@ -104,7 +104,7 @@ export interface AnsweredIn {
   pid?: number;
 }
 
-/** A question that waits for the user. */
+/** A question that is waiting for the user. */
 export interface Approval {
   id: string;
   kind: ApprovalKind;
@@ -116,14 +116,14 @@ export interface Approval {
   resource?: ResourceQuestion;
   /** Instead of `tool`: the name of a prompt. */
   prompt?: string;
-  /** Instead of `tool`: an own tool of an agent, such as its shell. `server` is the name of the agent. */
+  /** Instead of `tool`: an agent's own tool, such as its shell. `server` is the name of the agent. */
   agentTool?: string;
   /** In full, as they will be sent. */
   arguments?: Record<string, unknown>;
   /** Instead of `arguments` that are too large for a list. `mcp.approvals` with the `id` of the question returns them. */
   largeArguments?: LargeArguments;
   title: string;
-  /** What it is about in one line, for a list: a server with its command or URL, a tool with its arguments. It may be cut, so show the rest before the user decides. */
+  /** What it is about in one line, for a list: a server with its command or URL, a tool with its arguments. It may be truncated, so show the rest before the user decides. */
   summary: string;
   detail: string;
   annotations?: Annotations;
@@ -159,7 +159,7 @@ export interface ApprovalAnswer {
   lasts: boolean;
   /** What has changed afterwards, as a sentence. */
   effect?: string;
-  /** How to take it back. */
+  /** How to undo it. */
   undo?: Remedy;
 }
 
@@ -190,15 +190,15 @@ export type ApprovalOutcome = "answered" | "dismissed" | "expired" | "withdrawn"
 
 /** What agents did while no editor was open. */
 export interface AwayReport {
-  /** When the last editor left. Absent if none was open before. */
+  /** When the last editor closed. Absent if none was open before. */
   since?: Timestamp;
-  /** When the next one came. Absent if there is still none. */
+  /** When the next one connected. Absent if there is still none. */
   until?: Timestamp;
   /** All of it in a sentence. Absent if agents did nothing. */
   summary?: string;
   /** The name of the agent → what it did. */
   agents: Record<string, AgentFigures>;
-  /** Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time. */
+  /** Calls that were refused because there was no one to ask, newest first. `mcp.away.allow` allows one for next time. */
   refused: Call[];
 }
 
@@ -241,18 +241,18 @@ export interface Call {
   resultBytes?: number;
   /** The estimated tokens of the whole result. */
   resultTokens?: number;
-  /** Masked and cut. Absent in notifications. */
+  /** Masked and truncated. Absent in notifications. */
   arguments?: unknown;
-  /** The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications. */
+  /** The arguments that were requested, if the user changed them. Masked and truncated. Absent in notifications. */
   requestedArguments?: unknown;
-  /** Masked and cut. Absent in notifications. */
+  /** Masked and truncated. Absent in notifications. */
   result?: RecordedResult;
 }
 
 /** Identifies a call in the log and in notifications. */
 export type CallId = string;
 
-/** What a call asks a server for. Of completions, only denials are recorded. */
+/** What a call requests from a server. Only denied completions are recorded. */
 export type CallKind = "tool" | "resource" | "subscription" | "prompt" | "completion" | "hook";
 
 export interface CallList {
@@ -304,7 +304,7 @@ export interface Choice {
   title: string;
 }
 
-/** A question that no longer waits. */
+/** A question that has ended. */
 export interface ClosedApproval {
   id: string;
   title: string;
@@ -334,7 +334,7 @@ export interface ConfigFile {
   path: string;
   scope: Scope;
   exists: boolean;
-  /** Whether it can be parsed. If not, the last good version stays in force. */
+  /** Whether it can be parsed. If not, the last valid version stays in effect. */
   valid: boolean;
   /** The names of the servers in it. */
   servers: string[];
@@ -402,7 +402,7 @@ export interface ErrorData {
   tool?: string;
   /** What is wrong with the arguments of a call. */
   detail?: Violation[];
-  /** The call was not allowed: it requires approval, and nobody could be asked. */
+  /** The call was not allowed: it requires approval, and there was no one to ask. */
   unasked?: boolean;
   /** What the user can do about it. */
   remedy?: Remedy;
@@ -418,7 +418,7 @@ export interface Exported {
   syntax: FileSyntax;
   /** The file that was written. */
   path?: string;
-  /** Server → what could not be carried over. */
+  /** Server → what could not be exported. */
   notes: Record<string, string[]>;
 }
 
@@ -430,7 +430,7 @@ export interface Field {
   help?: string;
   required: boolean;
   kind: FieldKind;
-  /** What can be entered, in words: `a whole number, at least 1`. */
+  /** What can be entered, as text: `a whole number, at least 1`. */
   rule: string;
   default?: unknown;
   /** The values to choose from. A field of kind `choices` takes several of them. */
@@ -454,7 +454,7 @@ export interface FileChange {
   /** The text after the call. */
   after: string;
   diff: string;
-  /** The file has unsaved changes in an editor, and `diff` is the difference to these. */
+  /** The file has unsaved changes in an editor, and `diff` is against these. */
   unsaved: boolean;
 }
 
@@ -681,13 +681,13 @@ export interface Remedy {
   arguments: Record<string, unknown>;
 }
 
-/** Who asks for a call. */
+/** Who made a call. */
 export interface Requester {
   kind: "user" | "plugin" | "agent";
   name?: string;
 }
 
-/** What became of an answer. */
+/** The effect of an answer. */
 export interface Resolved {
   /** The ids of the questions that this answered. */
   resolved: string[];
@@ -695,7 +695,7 @@ export interface Resolved {
   gone: string[];
   /** What has changed for later questions, as a sentence. */
   effect?: string;
-  /** How to take it back. */
+  /** How to undo it. */
   undo?: Remedy;
 }
 
@@ -869,9 +869,9 @@ export interface ServerStatus {
   reason?: string;
   /** The state in a few words, for a list of servers. */
   summary: Summary;
-  /** What can be done with it now. What the state asks for comes first. */
+  /** The actions that are possible now. Those that the state calls for come first. */
   actions: Action[];
-  /** What makes it usable again. */
+  /** The action that makes it usable again. */
   remedy?: Remedy;
   enabled: boolean;
   transport: Transport;
@@ -897,7 +897,7 @@ export interface ServerStatus {
   /** Names the definition as it is shown, for `mcp.server.trust`. Absent if the definition needs no trust. */
   trustDigest?: string;
   serverInfo?: ServerInfo;
-  /** The version of MCP that it speaks. */
+  /** The version of MCP that it uses. */
   protocolVersion?: string;
   instructions?: string;
   capabilities: string[];
@@ -905,7 +905,7 @@ export interface ServerStatus {
   resourceCount: number;
   promptCount: number;
   tools: ToolSummary[];
-  /** The estimated tokens that the definitions of its tools take in the context of a model. */
+  /** The estimated tokens of a model's context that the definitions of its tools use. */
   tokens: number;
   pid?: number;
   startedAt?: Timestamp;
@@ -964,7 +964,7 @@ export interface TestReport {
 /** RFC 3339 in UTC. */
 export type Timestamp = string;
 
-/** How the user should take a state. */
+/** How good or bad a state is. */
 export type Tone = "good" | "busy" | "attention" | "bad" | "muted";
 
 /** A tool with the level that applies to it. */
@@ -983,7 +983,7 @@ export interface ToolInfo {
   source: string;
   /** The tool has changed since the user allowed it, so the next call asks again. */
   changed?: boolean;
-  /** The estimated tokens that its definition takes in the context of a model. */
+  /** The estimated tokens of a model's context that its definition uses. */
   tokens: number;
 }
 
@@ -1074,7 +1074,7 @@ export interface Commands {
   "mcp.server.move": { params: { server: ServerName; from: Scope; to: FileScope; file?: string | null }; answer: EditedServer };
   /** Enables or disables a server. In a scope that does not define it, an entry without a definition disables it. */
   "mcp.server.enable": { params: { server: ServerName; enabled: boolean; scope?: Scope | null }; answer: EditedServer };
-  /** Sets how long a call may take without a sign of life, in the file that defines the server. */
+  /** Sets how long a call may take without progress, in the file that defines the server. */
   "mcp.server.timeout": { params: { server: ServerName; timeout: number }; answer: EditedServer };
   /** Starts a server, or a definition, lists what it offers, and stops it again. */
   "mcp.server.test": { params: { server?: ServerName | null; config?: unknown }; answer: TestReport };
@@ -1122,7 +1122,7 @@ export interface Commands {
   "mcp.prompt.get": { params: { server: ServerName; name: string; arguments?: Record<string, unknown> | null; requester?: Requester | null }; answer: Prompt };
   /** Completes an argument, as MCP's `completion/complete` does. */
   "mcp.complete": { params: { server: ServerName; ref: unknown; argument: unknown; context?: unknown }; answer: Completion };
-  /** Lists the questions that wait for the user, or one of them in full. */
+  /** Lists the questions that are waiting for the user, or one of them in full. */
   "mcp.approvals": { params: { id?: string | null }; answer: ApprovalList };
   /** Shows a question again, for a code action. An editor with its own prompt handles this command itself. */
   "mcp.approval.show": { params: { id: string }; answer: Done };
@@ -1156,13 +1156,13 @@ export interface Commands {
   "mcp.agents": { params: Record<string, unknown>; answer: AgentList };
   /** Limits running agents to a set of tools of `config.toml`. */
   "mcp.agent.set": { params: { set?: string | null; agent?: string | null }; answer: AgentList };
-  /** Pauses an agent, or lets it go on. Its calls wait meanwhile. */
+  /** Pauses or resumes an agent. The calls of a paused agent wait. */
   "mcp.agent.pause": { params: { agent: string; paused: boolean }; answer: AgentList };
   /** Disconnects an agent. Its calls end. */
   "mcp.agent.disconnect": { params: { agent: string }; answer: AgentList };
   /** Reports what agents did while no editor was open. */
   "mcp.away": { params: Record<string, unknown>; answer: AwayReport };
-  /** Allows a call that was refused because nobody could be asked: the same call of the same agent, once. */
+  /** Allows a call that was refused because there was no one to ask: the same call of the same agent, once. */
   "mcp.away.allow": { params: { callId: CallId }; answer: Done };
   /** Checks this machine and the configuration. */
   "mcp.doctor": { params: Record<string, unknown>; answer: CheckList };
@@ -1188,7 +1188,7 @@ export interface Notifications {
   "mcp/serverRemoved": { params: { name: ServerName } };
   /** The tools of a server, or their levels, have changed. */
   "mcp/toolsChanged": { params: { server: ServerName; tools: number } };
-  /** All questions that wait for the user now, and how others ended. */
+  /** All questions that are waiting for the user now, and how others ended. */
   "mcp/approvalsChanged": { params: { approvals: Approval[]; groups: ApprovalGroup[]; closed: ClosedApproval[] } };
   /** Config files were read again. */
   "mcp/configReloaded": { params: Reload };
@@ -1206,7 +1206,7 @@ export interface Notifications {
   "mcp/workspaceTrust": { params: { trusted: boolean } };
 }
 
-/** Every request of our own with its params and its answer. */
+/** Each of our own requests with its params and its answer. */
 export interface Requests {
   /** In both directions: a message from or to a server inside the editor. */
   "mcp/sdk/message": { params: { server: string; message: unknown }; answer: Done };

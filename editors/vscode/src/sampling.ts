@@ -80,7 +80,7 @@ function messages(params: SamplingParams): LanguageModelChatMessage[] {
 
 function textOf(block: Content): string {
   if (block.type === "text") return block.text ?? "";
-  throw refused(`models of VS Code accept only text, but the request contains a block of type \`${block.type}\``);
+  throw refused(`VS Code models accept only text, but the request contains a block of type \`${block.type}\``);
 }
 
 function options(params: SamplingParams): LanguageModelChatRequestOptions {

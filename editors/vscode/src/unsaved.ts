@@ -1,4 +1,4 @@
-/** Tells the sidecar about unsaved changes, so that an approval can show how a call would change them. */
+/** Reports unsaved changes to the sidecar, so that an approval can show how a call would change them. */
 
 import { realpathSync } from "node:fs";
 import { workspace } from "vscode";

@@ -44,7 +44,7 @@ async fn answer_all(engine: Engine) {
         let asked = questions.borrow_and_update().clone();
         for question in asked.iter().filter(|question| question.kind == Kind::Elicitation) {
             let content = question.schema.as_ref().map(sample::of);
-            // Fails if the question was withdrawn meanwhile.
+            // Fails if the question was withdrawn in between.
             let reply = Reply { decision: "accept", content, ..Reply::default() };
             engine.resolve(std::slice::from_ref(&question.id), &reply, &Identity::default()).await.ok();
         }

@@ -43,8 +43,9 @@ impl Format {
             None => named,
         };
         let event = event.ok_or("the question is about an event that mcp-sidecar does not answer")?;
-        let tool =
-            text(&["tool_name", "toolName"]).filter(|tool| !tool.is_empty()).ok_or("the question names no tool")?;
+        let tool = text(&["tool_name", "toolName"])
+            .filter(|tool| !tool.is_empty())
+            .ok_or("the question does not name a tool")?;
         let arguments = ["tool_input", "toolArgs", "toolInput"].iter().find_map(|key| input.get(*key)).cloned();
         let arguments = match arguments.unwrap_or_default() {
             Value::Object(arguments) => arguments,
@@ -61,8 +62,8 @@ impl Format {
         Ok((event, HookQuestion { agent: self.agent, event, tool, arguments, folder, session }))
     }
 
-    /// The answer as the agent reads it; empty where silence means that the agent goes on by itself. Arguments are never
-    /// changed.
+    /// The answer as the agent reads it; empty where no answer means that the agent continues by itself. Arguments are
+    /// never changed.
     pub fn answer(self, event: HookEvent, answer: &HookAnswer) -> String {
         let name = self.event_name(event).unwrap_or_default();
         let before = |decision: &str, reason: &str| {
@@ -83,8 +84,8 @@ impl Format {
             (HookAgent::ClaudeCode | HookAgent::Codex, HookEvent::BeforeTool, HookAnswer::Deny(reason)) => {
                 Some(before("deny", &said(reason)))
             }
-            // Codex cannot be told to go on or to ask here. It goes on by silence, and a rule that requires approval
-            // without an answer is a denial.
+            // Codex cannot be made to continue or to ask here. It continues without an answer, and a rule that requires
+            // approval without an answer is a denial.
             (HookAgent::Codex, HookEvent::BeforeTool, HookAnswer::Allow) => None,
             (HookAgent::Codex, HookEvent::BeforeTool, HookAnswer::Ask(reason)) => Some(before("deny", &said(reason))),
             (HookAgent::ClaudeCode | HookAgent::Codex, HookEvent::PermissionRequest, HookAnswer::Allow) => {

@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let Arguments { agent, dry_run, undo, json, .. } = arguments;
     let title = agent.title();
     let agent = hook_agent(*agent)
-        .with_context(|| format!("{title} has no hooks that can hand over its questions; leave out --hooks"))?;
+        .with_context(|| format!("{title} has no hooks that can pass on its questions; omit --hooks"))?;
     let homes = Homes::discover().context("cannot find your home folder; set HOME")?;
     let program = targets::own_path()?;
     let edit = FileEdit::plan(&hooks_file(agent, &homes), |text| match undo {
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         writeln!(io::stderr(), "note: {note}").ok();
     }
     let mut text = match (changed, undo) {
-        (false, true) => format!("{path}: there are no hooks of mcp-sidecar; nothing to undo\n"),
+        (false, true) => format!("{path}: no mcp-sidecar hooks found; nothing to undo\n"),
         (false, false) => format!("{title} already asks mcp-sidecar about its own tools: {path}\n"),
         (true, _) if *dry_run => edit.diff(),
         (true, true) => format!("{title} no longer asks mcp-sidecar about its own tools: {path}\n"),

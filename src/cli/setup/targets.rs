@@ -50,7 +50,8 @@ impl Targets {
             }
             Some(path) if !is_read(&sources, &path) || (arguments.undo && arguments.project) => Some(path),
             Some(path) => {
-                let why = format!("{} cannot be used, because mcp-sidecar reads its servers, too", path.display());
+                let why =
+                    format!("{} cannot be used, because mcp-sidecar itself reads servers from it", path.display());
                 anyhow::ensure!(!arguments.project, "{why}; use --user");
                 notes.push(format!("{why}; using your user config, which applies to all projects"));
                 None
@@ -59,7 +60,7 @@ impl Targets {
         let is_project = project.is_some();
         if is_project && !arguments.undo && which::which(PROGRAM).is_err() {
             notes.push(format!(
-                "{title} will look for `{PROGRAM}` on the PATH, where it is not yet; add it, or use --user"
+                "{title} will look for `{PROGRAM}` on the PATH, but it is not there yet; add it, or use --user"
             ));
         }
         let user_file = user.first().cloned();

@@ -28,7 +28,7 @@ impl LeftOut {
         let all: Vec<String> = path.into_iter().chain(names).collect();
         (!all.is_empty()).then(|| {
             format!(
-                "left out, because files of an open folder would decide what runs: {}; set them in `env` of the entry to use them",
+                "left out, because they let files in an open folder decide what runs: {}; to use them, set them in `env` of the entry",
                 all.join(", ")
             )
         })

@@ -46,10 +46,9 @@ pub fn hooks_file(agent: HookAgent, homes: &Homes) -> PathBuf {
 pub fn hooks_note(agent: HookAgent) -> Option<&'static str> {
     match agent {
         HookAgent::ClaudeCode => None,
-        HookAgent::Codex => Some("Codex runs no hook before you trust it: start Codex and run /hooks"),
+        HookAgent::Codex => Some("Codex does not run a hook until you trust it: start Codex and run /hooks"),
         HookAgent::Gemini => Some(
-            "Gemini CLI only asks about tools that a rule under `agentTools` is about, and asks itself again about what is \
-             allowed, unless you start it with --yolo",
+            "Gemini CLI asks only about tools with a rule under `agentTools`, and asks again itself about allowed tools, unless you start it with --yolo",
         ),
         HookAgent::Copilot => None,
     }
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_are_added_once_beside_others_and_removed_without_a_trace() {
+    fn hooks_are_added_once_next_to_others_and_removed_without_a_trace() {
         for agent in HookAgent::ALL {
             let event = events(agent).first().unwrap();
             let other = json!({ "hooks": [{ "type": "command", "command": "mine --check" }] });

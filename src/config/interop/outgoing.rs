@@ -46,7 +46,9 @@ pub fn write(dialect: Dialect, name: &str, spec: &ServerSpec, notes: &mut Notes)
         Disabled::Key(key, value) => writer.put(key, value),
         // The names of disabled servers are not part of the entries.
         Disabled::List(_) => {}
-        Disabled::Nowhere => return Err(format!("it is disabled, and {title} has no disabled servers in this file")),
+        Disabled::Nowhere => {
+            return Err(format!("it is disabled, and {title} does not support disabled servers in this file"));
+        }
     }
     writer.duration(keys.startup_timeout, "startupTimeout", *startup_timeout);
     writer.duration(keys.timeout, "timeout", *timeout);

@@ -82,18 +82,18 @@ codes! {
     NameClash = "name-clash", Error, QuickFix;
     /// Another file, or this session, defines the same server and takes precedence.
     Hidden = "hidden", Information;
-    /// An entry without `command`, `url` or `port` restricts a server that another file defines, but no file defines one
-    /// of this name.
+    /// An entry without `command`, `url` or `port` restricts a server that another file defines, but no file defines a
+    /// server with this name.
     UnknownServer = "unknown-server", Warning, QuickFix;
-    /// An entry that only restricts a server tries to enable it, or to allow more than the definition does; or a project
-    /// allows an own tool of an agent. This has no effect.
+    /// An entry that only restricts a server tries to enable it, or to allow more than the definition does; or a
+    /// project allows an agent's own tool. This has no effect.
     OnlyRestricts = "only-restricts", Warning;
     /// There are more servers than the limit allows. Servers of your user file and of the managed file always count
     /// first; project files share the rest.
     TooManyServers = "too-many-servers", Error;
     /// Not a whole number from 1 to 65535.
     BadPort = "bad-port", Error, QuickFix;
-    /// Not more than 0, or more than one day.
+    /// Zero, negative, or more than one day.
     BadDuration = "bad-duration", Error;
     /// The timeout was read as milliseconds; it can be written in seconds.
     Milliseconds = "milliseconds", Information, QuickFix;
@@ -117,10 +117,10 @@ codes! {
     UnknownResult = "unknown-result", Error, QuickFix;
     /// The value contains a NUL character.
     Nul = "nul", Error;
-    /// A launch in a project file contains a control character, one that changes the order of text, or one that only
-    /// machines read. In `args`, line breaks and tabs are fine.
+    /// A launch in a project file contains a control character, one that reorders text, or an invisible one. In `args`,
+    /// line breaks and tabs are fine.
     InvisibleText = "invisible-text", Error;
-    /// A project file names an address that gives out the credentials of a cloud machine.
+    /// A project file contains an address that hands out the credentials of a cloud machine.
     BlockedAddress = "blocked-address", Error;
     /// The arguments exceed 128 KiB.
     ArgumentsTooLong = "arguments-too-long", Error;
@@ -143,8 +143,8 @@ codes! {
     /// A secret in plain text. The quick fix moves it into an environment variable that no other value in the file
     /// uses.
     RawSecret = "raw-secret", Warning, QuickFix;
-    /// A client that signs in without a user (`grantType`) needs a secret from the keyring, an environment variable or an
-    /// input, not one that is part of the file.
+    /// A client that signs in without a user (`grantType`) needs a secret from the keyring, an environment variable or
+    /// an input, not one that is part of the file.
     SecretNotReferenced = "secret-not-referenced", Error;
     /// `http://` to another machine.
     PlainHttp = "plain-http", Warning, QuickFix;
@@ -185,7 +185,7 @@ codes! {
     SandboxNotEnforced = "sandbox-not-enforced", Warning;
     /// A rule or an action names a tool that the connected server does not have.
     UnknownTool = "unknown-tool", Warning, QuickFix;
-    /// Many tools of a server are never called, but their definitions take a part of the context of every agent.
+    /// Many tools of a server are never called, but their definitions use part of every agent's context.
     UnusedTools = "unused-tools", Information, QuickFix;
 }
 

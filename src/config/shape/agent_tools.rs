@@ -1,4 +1,4 @@
-//! `agentTools`: the levels of the own tools of agents.
+//! `agentTools`: the levels of agents' own tools.
 
 use super::keys::{AGENT_TOOLS, ANY_AGENT};
 use super::reader::Reader;
@@ -24,7 +24,7 @@ fn of_agent(reader: &mut Reader<'_>, agent: Option<HookAgent>, member: &Member, 
     if reader.scope.needs_trust() {
         for rule in tools.iter().filter(|rule| allows(&rule.level)) {
             let written = member.value.get(&rule.pattern).map_or(&member.key.span, |rule| &rule.value.span);
-            let message = "a project cannot allow the own tools of an agent, only restrict them";
+            let message = "a project cannot allow an agent's own tools, only restrict them";
             reader.report(Problem::new(Code::OnlyRestricts, written.clone(), message.to_owned()));
         }
     }

@@ -1,7 +1,7 @@
-//! The contents of all files: what was last read, what is in force, and when a change takes effect.
+//! The contents of all files: what was last read, what is in effect, and when a change takes effect.
 //!
 //! A save is often observed half done: the file is empty or deleted, and not yet written again. Such a state is held
-//! back for a moment. If it persists, it is published with its problems, while the last valid text stays in force.
+//! back for a moment. If it persists, it is published with its problems, while the last valid text stays in effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl FileStates {
         files.iter().map(|(source, _)| (source.clone(), content(source))).collect()
     }
 
-    /// The config that is in force, with the problems of the current texts.
+    /// The config that is in effect, with the problems of the current texts.
     fn loaded(&self, contents: &[(Source, Content)], load: Load<'_>) -> Loaded {
         let mut loaded = load(&self.pick(contents, |state| &state.in_force));
         let gone = |source: &Source| self.files.get(&source.path).is_some_and(|state| state.current == Content::Gone);
@@ -161,7 +161,7 @@ impl FileState {
         self.partial = None;
         self.current = content.clone();
         // A deleted file has no effect any more. For a broken file, or one that is gone with its whole folder, the last
-        // valid content stays in force.
+        // valid content stays in effect.
         if complete || *content == Content::Absent {
             self.in_force = content.clone();
         }
@@ -200,7 +200,7 @@ mod tests {
         Loaded { files: contents.iter().map(file).collect(), ..Loaded::default() }
     }
 
-    /// What happens to each content, read after so many milliseconds: until when it is held, or what is in force.
+    /// What happens to each content, read after so many milliseconds: until when it is held, or what is in effect.
     fn timeline(steps: &[(u64, &str)]) -> String {
         let source = Source { path: Path::new("/mcp.json").into(), scope: Scope::User, folder: None };
         let begin = Instant::now();

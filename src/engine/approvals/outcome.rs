@@ -107,7 +107,7 @@ impl std::fmt::Display for AnsweredBy {
                 None => write!(f, "user in {editor}"),
                 Some(by) => write!(f, "{editor} that {by} started"),
             },
-            Self::Agent(name) => write!(f, "user in the dialog of the agent {}, for this once", quoted(name, 80)),
+            Self::Agent(name) => write!(f, "user in the dialog of the agent {}, this once", quoted(name, 80)),
         }
     }
 }
@@ -138,7 +138,7 @@ pub enum NoAnswer {
 impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Expired(limit) => write!(f, "nobody answered within {} s", limit.as_secs_f64()),
+            Self::Expired(limit) => write!(f, "there was no answer within {} s", limit.as_secs_f64()),
             Self::Closed(editor) => write!(f, "the message was closed in {editor}"),
             Self::Declined(agent) => {
                 write!(
@@ -147,8 +147,8 @@ impl std::fmt::Display for NoAnswer {
                     quoted(agent, 80)
                 )
             }
-            Self::NobodyToAsk => f.write_str("nobody could be asked"),
-            Self::AskedElsewhere => f.write_str("another workspace asks the same"),
+            Self::NobodyToAsk => f.write_str("there was no one to ask"),
+            Self::AskedElsewhere => f.write_str("another workspace asks the same question"),
             Self::Decided { by, .. } => write!(f, "decided by {}", by.in_sentence()),
             Self::Withdrawn(reason) => write!(f, "withdrawn: {reason}"),
             Self::Stopping => f.write_str("the engine is shutting down"),
@@ -162,7 +162,7 @@ impl std::fmt::Display for NoAnswer {
 /// How a question ended.
 pub type Outcome = Result<Answered, NoAnswer>;
 
-/// A question that no longer waits.
+/// A question that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClosedQuestion {
     pub id: String,

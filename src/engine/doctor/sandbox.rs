@@ -28,7 +28,7 @@ fn report(loaded: &Loaded, method: Result<Method, String>) -> Option<Check> {
             Check::good("sandbox", format!("Landlock, for {}", names(None)))
         }
         Ok(Method::Landlock { scopes_signals: false }) => {
-            let gap = "before Linux 6.12, it cannot keep a server from ending your other programs";
+            let gap = "before Linux 6.12, it cannot stop a server from killing your other programs";
             Check::good("sandbox", format!("Landlock, for {} ({gap})", names(None)))
         }
         Ok(Method::Bubblewrap(path)) => {

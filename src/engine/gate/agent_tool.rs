@@ -1,4 +1,4 @@
-//! The gate for the own tools of agents. The agent asks us before it runs one, and runs it itself: find the rule → ask →
+//! The gate for agents' own tools. The agent asks us before it runs one, and runs it itself: find the rule → ask →
 //! record → answer. The same rules, grants, questions and records as for the tools of servers.
 
 mod second_question;
@@ -64,7 +64,7 @@ pub enum HookAnswer {
     Deny(String),
     /// The agent asks its user itself, because no answer came here.
     Ask(String),
-    /// No rule is about it: the agent goes on as if it had not asked.
+    /// No rule applies: the agent continues as if it had not asked.
     NoRule,
 }
 
@@ -201,7 +201,7 @@ impl HookTask {
     /// Decides when the agent is not paused. `None` if no rule is about the action and the agent does not ask.
     async fn decide_unpaused(&self, recording: &mut Recording) -> Result<Option<()>, NoPermission> {
         let waited = self.engine.wait_while_paused(&self.agents, &self.call.id).await;
-        // Not silence, even if no rule is about it: the agent would go on.
+        // Not silence, even if no rule applies: the agent would continue.
         waited.map_err(|Paused(reason)| NoPermission::Unanswered(reason.to_owned()))?;
         match self.ruling() {
             Some(ruling) => self.decide(ruling, recording).await.map(Some),
@@ -234,11 +234,11 @@ impl HookTask {
         }
         let answered = self.ask().await.map_err(NoPermission::Unanswered)?;
         let (decision, by, saving) = self.read_answer(answered, &subject, recording)?;
-        // The rules may have changed meanwhile.
+        // The rules may have changed in between.
         let ruling = self.ruling().unwrap_or_else(|| ruling.clone());
         let (ruling, _once) = self.claim_once(ruling);
         if !self.permit(&ruling, Consent::Answer(decision, by), recording).await? {
-            return Err(NoPermission::Unanswered("the rules changed while the user was asked".to_owned()));
+            return Err(NoPermission::Unanswered("the rules changed while the user was being asked".to_owned()));
         }
         if let Some(granted) = granted {
             saving.report(self.engine.remember_for(None, &granted, decision).await?);

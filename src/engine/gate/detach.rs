@@ -1,4 +1,4 @@
-//! Work that runs in the task of its caller, because a task of its own costs as much as the rest of a small call. If the
+//! Work that runs in the task of its caller, because a separate task costs as much as the rest of a small call. If the
 //! caller goes away, the work moves to its own task and ends there.
 
 use std::any::Any;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 type Caught<T> = Result<T, Box<dyn Any + Send>>;
 
-/// Work that goes on if this is dropped. A panic in it is returned.
+/// Work that continues if this is dropped. A panic in it is returned.
 pub struct Detach<T: Send + 'static> {
     work: Option<BoxFuture<'static, Caught<T>>>,
     gone: CancellationToken,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_goes_on_without_its_caller() {
+    async fn work_continues_without_its_caller() {
         let gone = CancellationToken::new();
         let (sender, receiver) = oneshot::channel();
         let noticed = gone.clone();

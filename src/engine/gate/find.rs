@@ -74,7 +74,7 @@ impl CallTask {
                     }
                     let error = view.state.error.as_ref().map(ToString::to_string);
                     let why = error.unwrap_or_else(|| match status {
-                        Status::Pending(PendingReason::Input) => "it waits for an answer of the user".to_owned(),
+                        Status::Pending(PendingReason::Input) => "it is waiting for the user's answer".to_owned(),
                         status => format!("it is {}", status.as_str()),
                     });
                     return Err(Error::Connection { server: server.clone(), message: why });

@@ -11,7 +11,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(3);
 const PAUSED: &str = "the user has paused this agent";
 
 impl CallTask {
-    /// Waits until the agent may go on, as long as a question would wait for the user.
+    /// Waits until the agent is resumed, as long as a question would wait for the user.
     pub(super) async fn wait_while_paused(&self) -> Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
         self.engine.wait_while_paused(&[connection.number], &self.call.id).await.map_err(|Paused(reason)| {
@@ -21,7 +21,7 @@ impl CallTask {
     }
 }
 
-/// Why a call may not go on: its agent is still paused.
+/// Why a call may not continue: its agent is still paused.
 pub(super) struct Paused(pub(super) &'static str);
 
 impl Engine {

@@ -41,12 +41,12 @@ impl Shown {
     /// How the server has changed, for the user who is asked again.
     pub fn server_change(&self, now: &Self) -> Option<&'static str> {
         if self.definition != now.definition {
-            Some("The definition of the server has changed while you were asked.")
+            Some("The definition of the server has changed while you were being asked.")
         } else if is_other(self.process, now.process)
             // A connection that is closing has no number, but its process is still known.
             || (now.connection.is_some() && is_other(self.connection, now.connection))
         {
-            Some("The server was restarted while you were asked.")
+            Some("The server was restarted while you were being asked.")
         } else {
             None
         }

@@ -1,4 +1,4 @@
-//! The question about an own tool of an agent.
+//! The question about an agent's own tool.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,10 +38,10 @@ pub fn agent_action(call: &ToolCall, action: &AgentAction, folders: &[Arc<Path>]
     let mut lines = vec![risk(action, folders)];
     if let Some(target) = target.as_ref().filter(|_| options.contains(&Decision::AllowSession.as_str())) {
         let what = match action.kind {
-            ActionKind::Edit { .. } => "every change of exactly this file",
+            ActionKind::Edit { .. } => "every change to exactly this file",
             _ => "exactly this",
         };
-        lines.push(format!("An answer that lasts is about {what}: {}", exact(target)));
+        lines.push(format!("A lasting answer applies to {what}: {}", exact(target)));
     }
     lines.push(format!("The agent works in {} and uses its tool {name}.", exact(&action.folder.display().to_string())));
     Approval {
@@ -54,14 +54,15 @@ pub fn agent_action(call: &ToolCall, action: &AgentAction, folders: &[Arc<Path>]
     }
 }
 
-/// What can happen, in words.
+/// What can happen, as text.
 fn risk(action: &AgentAction, folders: &[Arc<Path>]) -> String {
     match &action.kind {
         ActionKind::Shell { read, text, .. } => {
             let mut risk = match read.not_plain.iter().copied().collect::<Vec<_>>().as_slice() {
-                [] => "It runs one program with these words. The program can do everything that you can.".to_owned(),
+                [] => "It runs one program with these arguments. The program can do everything that you can do."
+                    .to_owned(),
                 reasons => format!(
-                    "It contains {}. Read it as a whole: it can do everything that you can.",
+                    "It contains {}. Read it as a whole: it can do everything that you can do.",
                     reasons.join(", ")
                 ),
             };
@@ -82,6 +83,6 @@ fn risk(action: &AgentAction, folders: &[Arc<Path>]) -> String {
         ActionKind::Fetch { url } => {
             format!("It sends a request to another machine, and the model reads the answer: {}", exact(url))
         }
-        ActionKind::Other => "What the tool does is only known to the agent.".to_owned(),
+        ActionKind::Other => "Only the agent knows what the tool does.".to_owned(),
     }
 }

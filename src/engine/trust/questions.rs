@@ -24,7 +24,7 @@ pub struct AskedTrust {
 }
 
 impl TrustChecker {
-    /// Asks the user about definitions, all in one change of the list of questions. `None` for each that nobody can be
+    /// Asks the user about definitions, all in one change of the list of questions. `None` for each that no one can be
     /// asked about.
     pub fn ask(&self, definitions: &[(Arc<Definition>, Arc<Question>)]) -> Vec<Option<AskedTrust>> {
         let prompt = |(definition, question): &(Arc<Definition>, Arc<Question>)| self.prompt(definition, question);

@@ -171,7 +171,7 @@ fn tools(config: &ConfigView<'_>, entry: &NewEntry<'_>) -> Vec<Item> {
     let view = server_of(&entry.cursor.path).and_then(|name| config.server(name));
     let tools = view.iter().flat_map(|view| view.tools.values()).filter(|offered| !entry.has(&offered.tool.name));
     let tools = entry.cursor.limit(tools, |offered| offered.tool.name.to_string());
-    let every = (!entry.has("*")).then(|| make("*").docs("All tools of this server that have no entry of their own."));
+    let every = (!entry.has("*")).then(|| make("*").docs("All tools of this server without their own entry."));
     let named = tools.into_iter().map(|offered| describe(make(&offered.tool.name), offered));
     every.into_iter().chain(named).collect()
 }

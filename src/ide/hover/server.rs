@@ -45,7 +45,7 @@ pub fn describe_matches(config: &ConfigView<'_>, pattern: &str) -> String {
     let views: Vec<_> =
         config.snapshot.servers.values().filter(|view| glob.is_match(view.definition.name.as_str())).collect();
     if views.is_empty() {
-        return format!("{} matches no server.", code(pattern));
+        return format!("{} does not match any server.", code(pattern));
     }
     let lines: Vec<String> = views
         .iter()

@@ -81,7 +81,7 @@ fn a_tool_shows_its_parameters_and_what_sets_its_level() {
 
     According to its server: read-only
 
-    Its definition takes ~51 tokens of a model's context.
+    Its definition uses ~51 tokens of a model's context.
 
     Level: **deny**, set by `mcp.json:1 tools.read`
 
@@ -103,7 +103,7 @@ fn a_glob_shows_what_it_matches() {
     - `write_b` · fs · deny
     "#);
     let nothing = r#"{ "policy": { "denylist": [{ "server": "x$0*", "tool": "y" }] } }"#;
-    assert!(at(nothing).ends_with("`x*` matches no server."));
+    assert!(at(nothing).ends_with("`x*` does not match any server."));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn describe(config: &ConfigView<'_>, server: &str, tool: &str) -> String {
     found.sort_by(|one, other| one.id.cmp(&other.id));
     found.dedup_by(|one, other| one.id == other.id);
     if found.is_empty() {
-        return format!("{} matches no tool of a connected server.", code(tool));
+        return format!("{} does not match any tool of a connected server.", code(tool));
     }
     let rows: Vec<String> = found.iter().take(MAX_ROWS).map(|offered| row(offered)).collect();
     let more = found.len().saturating_sub(rows.len());
@@ -58,7 +58,7 @@ fn describe_tool(snapshot: &Snapshot, view: &ServerView, offered: &OfferedTool) 
     }
     parts.extend(parameters(&tool.input_schema));
     parts.extend(annotations(tool.annotations));
-    parts.push(format!("Its definition takes {} of a model's context.", tokens::shown(offered.tokens())));
+    parts.push(format!("Its definition uses {} of a model's context.", tokens::shown(offered.tokens())));
     let explained = snapshot.rules.explain(&offered.id.server, tool, None, view.trust_state());
     let level = explained.ruling.level;
     parts.push(format!(

@@ -92,8 +92,8 @@ fn the_outline_shows_that_a_definition_is_overridden() {
 fn a_saved_file_with_syntax_errors_says_what_is_in_force() {
     let first = |scene: &Scene| lenses(&scene.config(), &LensOptions::default())[0].title.clone();
     let broken = Scene::new(TWO).typed(r#"{ "servers": { "a": { "command": "a" }, "b" "#);
-    assert_eq!(first(&broken), "This file has syntax errors: its last valid version is in force");
-    assert_eq!(first(&Scene::new(r#"{ "servers" "#)), "This file has syntax errors: nothing in it is in force");
+    assert_eq!(first(&broken), "This file has syntax errors: its last valid version stays in effect");
+    assert_eq!(first(&Scene::new(r#"{ "servers" "#)), "This file has syntax errors: nothing in it is in effect");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_server_that_the_editor_starts_itself_says_so_and_can_be_taken_over() {
     let options = LensOptions { owner: Some("VS Code".to_owned()), ..LensOptions::default() };
     let lenses = lenses(&scene.config(), &options);
     let owned = lenses.iter().find(|lens| lens.kind == "owner").unwrap();
-    assert_eq!(owned.title, "VS Code starts it itself, outside of your rules · let MCP Sidecar run it");
+    assert_eq!(owned.title, "VS Code starts it itself, without your rules · let MCP Sidecar run it");
     let params = serde_json::Value::Object(owned.command.arguments.clone());
     assert_eq!(params, serde_json::json!({ "server": "a", "from": "project", "to": "project", "file": "mcp.json" }));
 }

@@ -127,7 +127,7 @@ fn tools_that_are_never_called_are_reported_and_can_be_hidden_and_shown_again() 
     assert_eq!(found.len(), 1);
     assert_eq!(
         found[0].message,
-        "the tools of `a` take ~780 tokens of the context of each agent; 58 of 60 tools were never called in 30 days"
+        "the tools of `a` use ~780 tokens of each agent's context; 58 of 60 tools were never called in 30 days"
     );
     assert!(found[0].help.as_ref().unwrap().starts_with("never called: tool02, tool03, "), "{:?}", found[0].help);
     let fix = crate::ide::fixes::fixes(&scene.config(), &found[0]).remove(0);

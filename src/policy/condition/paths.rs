@@ -57,7 +57,7 @@ impl PathContext {
         Self { folder, bases, start }
     }
 
-    /// For the own tools of an agent: a relative path starts at a folder that the agent chooses.
+    /// For an agent's own tools: a relative path starts at a folder that the agent chooses.
     pub fn of_agent(roots: &[Arc<Path>]) -> Self {
         let bases = roots.iter().map(|folder| folder.to_path_buf()).collect();
         Self { folder: roots.first().cloned(), bases, start: Start::Anywhere }

@@ -290,7 +290,7 @@ fn lists_in_a_dotted_path_mean_every_element() {
 }
 
 #[test]
-fn an_unknown_condition_takes_the_stricter_level_of_a_chain() {
+fn an_unknown_condition_gets_the_stricter_level_of_a_chain() {
     let unknown = json!({ "path": "~/x" });
     for (case, rest, expected) in [
         (Level::Deny, Level::AllowAlways, Level::Deny),

@@ -23,13 +23,13 @@ fn of_several_uncertain_rules_the_one_that_restricts_first_is_named() {
     let rules = [("resource:x", Level::Deny), ("resource:*", Level::Deny), ("*", Level::AllowAlways)];
     insta::assert_snapshot!(explain(&config(user(&rules), vec![]), "resource:x", TrustState::Trusted), @"
     deny by user mcp.json:3 tools.resource:*
-      hides deny by user mcp.json:3 tools.resource:x (it does not surely mean this, so it could only restrict)
+      hides deny by user mcp.json:3 tools.resource:x (the match is uncertain, so it can only restrict)
       hides allow-always by user mcp.json:3 tools.*
     ");
     let same = [("resource:x", Level::Deny), ("*", Level::Deny)];
     insta::assert_snapshot!(explain(&config(user(&same), vec![]), "resource:x", TrustState::Trusted), @"
     deny by user mcp.json:3 tools.*
-      hides deny by user mcp.json:3 tools.resource:x (it does not surely mean this, so it could only restrict)
+      hides deny by user mcp.json:3 tools.resource:x (the match is uncertain, so it can only restrict)
     ");
 }
 

@@ -385,7 +385,7 @@ fn is_inline_flag(interpreter: &str, flag: &str) -> bool {
     INLINE_FLAGS.contains(&flag) || interpreter == "php" && flag == "-r"
 }
 
-/// Whether a program is an interpreter that gets code in its arguments. Shells have a warning of their own.
+/// Whether a program is an interpreter that gets code in its arguments. Shells have their own warning.
 pub fn runs_inline_code(command: &str, args: &[String]) -> bool {
     let mut expected = Expected::default();
     expected.start(command);

@@ -35,7 +35,7 @@ pub struct Decided {
     pub settings: BTreeMap<String, String>,
     /// Name → digest.
     pub contents: BTreeMap<String, String>,
-    /// The scripts that are run, each as a launch of its own.
+    /// The scripts that are run, each as a separate launch.
     scripts: Vec<KnownLaunch>,
     /// Scripts with their folders, and folders of programs without.
     seen: BTreeSet<(PathBuf, String)>,

@@ -142,7 +142,10 @@ impl Summary {
         let mut lines = Vec::new();
         let mut line = |key: &str, value: String| lines.push(format!("{key:9} {value}"));
         self.imitates.iter().for_each(|own| {
-            line("warning", format!("its name looks like that of your own server `{own}`, but it is another server"));
+            line(
+                "warning",
+                format!("its name looks like that of your own server `{own}`, but it is a different server"),
+            );
         });
         self.gets.iter().for_each(|flow| line("gets", flow.clone()));
         file.iter().for_each(|file| line("from", exact(&file.display().to_string())));
@@ -176,7 +179,7 @@ fn described(sandbox: &Sandbox) -> String {
     };
     let read = read.as_deref().map_or_else(|| "everything".to_owned(), list);
     let network = if *network { "the network" } else { "no network" };
-    let weak = if *required { "" } else { "; starts without it where it cannot be enforced" };
+    let weak = if *required { "" } else { "; starts without it if it cannot be enforced" };
     format!("may read {read}, write {}; {network}{weak}", list(write))
 }
 

@@ -18,7 +18,7 @@ pub struct AgentSet {
     pub agent: Option<String>,
 }
 
-/// Pauses an agent, or lets it go on. Its calls wait meanwhile.
+/// Pauses or resumes an agent. The calls of a paused agent wait.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AgentPause {
     /// The `id` or the name of the agent.
@@ -44,7 +44,7 @@ pub struct CallResult {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Away {}
 
-/// Allows a call that was refused because nobody could be asked: the same call of the same agent, once.
+/// Allows a call that was refused because there was no one to ask: the same call of the same agent, once.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AwayAllow {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Lists the questions that wait for the user, or one of them in full.
+/// Lists the questions that are waiting for the user, or one of them in full.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Approvals {
     /// Only this question, with its arguments even if they are large.

@@ -21,7 +21,7 @@ pub struct ServerAuth {
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerAuthPaste {
     pub server: ServerName,
-    /// It contains a code that is as good as a token: do not show, log or store it.
+    /// It contains a code that works like a token: do not show, log or store it.
     pub address: String,
 }
 

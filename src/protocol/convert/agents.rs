@@ -77,8 +77,8 @@ impl From<Away> for AwayReport {
         );
         match away.refused.len() {
             0 => summary.push('.'),
-            1 => summary.push_str("; 1 was refused because nobody could be asked."),
-            refused => summary.push_str(&format!("; {refused} were refused because nobody could be asked.")),
+            1 => summary.push_str("; 1 was refused because there was no one to ask."),
+            refused => summary.push_str(&format!("; {refused} were refused because there was no one to ask.")),
         }
         Self {
             since: away.since,

@@ -129,7 +129,7 @@ impl ApprovalAnswer {
     }
 }
 
-/// How to take back an answer that lasts. A command is about the workspace of the editor that runs it, so there is none for
+/// How to undo a lasting answer. A command is about the workspace of the editor that runs it, so there is none for
 /// another workspace.
 fn undo(approvals: &[&approvals::Approval], grants: bool) -> Option<Remedy> {
     match approvals {

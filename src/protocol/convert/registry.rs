@@ -10,7 +10,7 @@ impl From<Answered<Found>> for RegistryList {
         let Answered { value: Found { servers, invalid, truncated }, stale_since } = answered;
         let mut notes: Vec<String> = stale_since.map(stale).into_iter().collect();
         if truncated {
-            notes.push("there are more; add a word to the search".to_owned());
+            notes.push("there are more results; add a word to the search".to_owned());
         }
         if invalid > 0 {
             notes.push(format!("{} left out for breaking the rules of the registry", counted(invalid, "result")));
@@ -20,14 +20,14 @@ impl From<Answered<Found>> for RegistryList {
 }
 
 fn stale(since: Timestamp) -> String {
-    format!("the registry cannot be reached; this is its answer from {}", age(since))
+    format!("the registry cannot be reached; this is its last response, from {}", age(since))
 }
 
 impl From<Listed> for RegistryEntry {
     fn from(listed: Listed) -> Self {
         let Listed { name, title, description, version, is_deprecated, ways, looks_like } = listed;
         let warning = match looks_like {
-            Some(other) => Some(format!("looks like `{other}`, but is another server")),
+            Some(other) => Some(format!("looks like `{other}`, but is a different server")),
             None => is_deprecated.then(|| "deprecated".to_owned()),
         };
         Self { name, title, description, version, packages: ways, warning }

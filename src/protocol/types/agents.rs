@@ -24,7 +24,7 @@ pub struct AgentStatus {
     /// Why it has no tools, if its set is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Its calls wait until the user lets it go on.
+    /// Its calls wait until the user resumes it.
     pub paused: bool,
     /// The state in a few words: `idle`, `runs git/log`, `waits for you: git/push`, `paused`.
     pub doing: String,

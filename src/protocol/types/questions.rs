@@ -16,14 +16,14 @@ use crate::protocol::mcp::Schema;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalKind {
-    /// A decision about a call: of a tool, for a resource or prompt, or of an own tool of an agent.
+    /// A decision about a call: of a tool, for a resource or prompt, or of an agent's own tool.
     Tool,
     Trust,
     Elicitation,
     Input,
 }
 
-/// A question that waits for the user.
+/// A question that is waiting for the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
@@ -42,7 +42,7 @@ pub struct Approval {
     /// Instead of `tool`: the name of a prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Instead of `tool`: an own tool of an agent, such as its shell. `server` is the name of the agent.
+    /// Instead of `tool`: an agent's own tool, such as its shell. `server` is the name of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_tool: Option<String>,
     /// In full, as they will be sent.
@@ -54,7 +54,7 @@ pub struct Approval {
     pub large_arguments: Option<LargeArguments>,
     pub title: String,
     /// What it is about in one line, for a list: a server with its command or URL, a tool with its arguments. It may be
-    /// cut, so show the rest before the user decides.
+    /// truncated, so show the rest before the user decides.
     pub summary: String,
     pub detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ pub struct ApprovalGroup {
     pub answers: Vec<ApprovalAnswer>,
 }
 
-/// A question that no longer waits.
+/// A question that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClosedApproval {
     pub id: String,
@@ -144,9 +144,9 @@ pub enum ApprovalOutcome {
     Dismissed,
     /// There was no answer in time.
     Expired,
-    /// It is no longer asked. `message` says why.
+    /// It was withdrawn. `message` says why.
     Withdrawn,
-    /// Nobody could be asked any more.
+    /// There was no one left to ask.
     Unasked,
 }
 
@@ -189,7 +189,7 @@ pub struct ApprovalAnswer {
     /// What has changed afterwards, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// How to take it back.
+    /// How to undo it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<Remedy>,
 }
@@ -206,6 +206,6 @@ pub struct FileChange {
     /// The text after the call.
     pub after: String,
     pub diff: String,
-    /// The file has unsaved changes in an editor, and `diff` is the difference to these.
+    /// The file has unsaved changes in an editor, and `diff` is against these.
     pub unsaved: bool,
 }

@@ -176,7 +176,7 @@ impl Filler<'_> {
             "DOCUMENTS" => home("Documents"),
             "DOWNLOADS" => home("Downloads"),
             // It could name a secret of the user.
-            other => return Err(format!("it uses `${{{}}}`, which a bundle cannot", one_line(other, 60))),
+            other => return Err(format!("it uses `${{{}}}`, which a bundle cannot use", one_line(other, 60))),
         })
     }
 }

@@ -46,13 +46,13 @@ pub(super) fn all(archive: &mut ZipArchive<&mut File>, to: &Path, limit: u64) ->
         let shown = one_line(&name, 100);
         let is_odd = name.starts_with('/') || name.contains('\\') || name.chars().any(char::is_control);
         let inside = entry.enclosed_name().filter(|path| !is_odd && path.components().next().is_some());
-        let Some(inside) = inside else { return Err(format!("`{shown}` leads out of its folder")) };
+        let Some(inside) = inside else { return Err(format!("`{shown}` is outside of its folder")) };
         if entry.is_symlink() {
             return Err(format!("`{shown}` is a link"));
         }
         let path = to.join(inside);
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::InvalidData => format!("`{shown}` is damaged, or larger than it says"),
+            io::ErrorKind::InvalidData => format!("`{shown}` is damaged, or larger than declared"),
             _ => format!("`{shown}`: {}", io_reason(&error)),
         };
         if entry.is_dir() {

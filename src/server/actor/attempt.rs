@@ -33,7 +33,7 @@ const NOTICE_QUEUE: usize = 256;
 
 pub struct Attempt {
     pub definition: Arc<Definition>,
-    /// Trust is checked with the environment that the server starts with, even if another one arrives meanwhile.
+    /// Trust is checked with the environment that the server starts with, even if another one arrives in between.
     pub environment: Environment,
     pub context: Context,
     pub auth: ServerAuth,

@@ -1,4 +1,4 @@
-//! Calls on a stream of lines. They are sent beside rmcp, whose loop would cost two changes of task for each of them.
+//! Calls on a stream of lines. They bypass rmcp, whose loop would cost two task switches for each of them.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -15,7 +15,7 @@ use crate::server::transport::stdio::Outbox;
 /// rmcp counts its own requests from zero, and never gets this far.
 const FIRST_ID: i64 = 1_000_000_000;
 
-/// Sends calls beside rmcp.
+/// Sends calls that bypass rmcp.
 pub struct DirectCalls {
     outbox: Outbox,
     next_id: AtomicI64,

@@ -269,7 +269,7 @@ enum TransportSource {
 }
 
 impl TransportSource {
-    /// The source, and what sends lines beside rmcp.
+    /// The source, and what sends lines that bypass rmcp.
     fn new(wire: Wire, ledger: &Ledger) -> (Self, Option<Outbox>) {
         let once = |transport: Box<dyn AnyTransport>| Self::Once(Arc::new(Mutex::new(Some(transport))));
         match wire {

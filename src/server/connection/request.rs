@@ -1,4 +1,4 @@
-//! The requests besides tool calls and lists, as messages.
+//! All requests other than tool calls and lists, as messages.
 #![allow(
     deprecated,
     reason = "levels and subscriptions of the older era are on their way out of MCP, but servers of today use them"

@@ -71,7 +71,7 @@ mod linux {
     const AFTER_STOP: Duration = Duration::from_millis(3_500);
     /// How long its orphans may take to end after SIGTERM, if the engine has exited by itself.
     const AFTER_TERM: Duration = Duration::from_secs(1);
-    /// How long to go on with SIGKILL. Nothing survives it, but a process may fork faster than it is found.
+    /// How long to keep sending SIGKILL. Nothing survives it, but a process may fork faster than it is found.
     const AFTER_KILL: Duration = Duration::from_secs(30);
     const POLL_INTERVAL: Duration = Duration::from_millis(20);
     /// Of the thread that waits for the death of a guardian.

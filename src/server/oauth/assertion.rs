@@ -43,7 +43,7 @@ pub fn sign(key: &Secret, id: &str, issuer: &str, supported: Option<&[Value]>) -
     let (name, signer, size) = usable
         .filter_map(|(name, scheme, size)| Some((name, key.choose_scheme(&[scheme])?, size)))
         .next()
-        .ok_or("the issuer supports no signature that this key can make")?;
+        .ok_or("the issuer does not support any signature of this kind of key")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let header = json!({ "alg": name, "typ": "JWT" });
     let claims = json!({
@@ -137,7 +137,7 @@ mod tests {
         let supported = [json!("RS256"), json!("ES256")];
         assert!(sign(&Secret::plain(KEY), "machine", "i", Some(&supported)).is_ok());
         let none = sign(&Secret::plain(KEY), "machine", "i", Some(&[json!("RS256")])).unwrap_err();
-        assert_eq!(none, "the issuer supports no signature that this key can make");
+        assert_eq!(none, "the issuer does not support any signature of this kind of key");
     }
 
     #[test]

@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_visitor_does_not_block_the_redirect() {
+    async fn a_silent_connection_does_not_block_the_redirect() {
         let (page, url) = redirect_after(1).await;
         assert!(page.contains("<h1>Signed in</h1>"), "{page}");
         assert!(url.ends_with("/callback?state=s&code=c"), "{url}");
     }
 
     #[tokio::test]
-    async fn many_silent_visitors_do_not_block_the_redirect() {
+    async fn many_silent_connections_do_not_block_the_redirect() {
         let (page, _) = redirect_after(MAX_VISITORS * 3).await;
         assert!(page.contains("<h1>Signed in</h1>"), "{page}");
     }

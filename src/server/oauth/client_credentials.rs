@@ -77,7 +77,7 @@ async fn signed(
     metadata: &AuthorizationMetadata,
     invalid: impl Fn(&str) -> RemoteError,
 ) -> Result<Entry, RemoteError> {
-    let issuer = metadata.issuer.as_deref().ok_or_else(|| invalid("its metadata names no issuer"))?;
+    let issuer = metadata.issuer.as_deref().ok_or_else(|| invalid("its metadata does not name an issuer"))?;
     let listed = |name: &str| metadata.additional_fields.get(name).and_then(Value::as_array).map(Vec::as_slice);
     if listed("token_endpoint_auth_methods_supported")
         .is_some_and(|all| all.iter().all(|each| each != "private_key_jwt"))

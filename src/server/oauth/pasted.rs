@@ -31,12 +31,12 @@ impl OpenSignIns {
         receiver
     }
 
-    /// Passes an address on to the sign-in that it belongs to. Otherwise that sign-in goes on waiting.
+    /// Passes an address on to the sign-in that it belongs to. Otherwise that sign-in keeps waiting.
     pub fn paste(&self, address: &str) -> Result<(), String> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|one| !one.pasted.is_closed());
         let Some(newest) = waiting.last() else {
-            return Err("no sign-in waits for this address; start a new one".to_owned());
+            return Err("no sign-in is waiting for this address; start a new one".to_owned());
         };
         let url = Url::parse(address.trim()).map_err(|_| "this is not an address; paste all of it".to_owned())?;
         let is_last_page = |one: &Waiting| {
@@ -69,7 +69,7 @@ mod tests {
         let sign_ins = OpenSignIns::default();
         let page = "http://127.0.0.1:7/callback";
         let refused = sign_ins.paste(&format!("{page}?code=c-1&state=s")).unwrap_err();
-        assert!(refused.contains("no sign-in waits"), "{refused}");
+        assert!(refused.contains("no sign-in is waiting"), "{refused}");
 
         let mut waits = sign_ins.expect(Url::parse(page).unwrap(), "s".to_owned());
         for (address, why) in [
@@ -102,6 +102,6 @@ mod tests {
         assert!(one.try_recv().is_ok() && two.try_recv().is_err());
         drop(two);
         let refused = sign_ins.paste("http://127.0.0.1:8/callback?code=c&state=two").unwrap_err();
-        assert!(refused.contains("no sign-in waits"), "{refused}");
+        assert!(refused.contains("no sign-in is waiting"), "{refused}");
     }
 }

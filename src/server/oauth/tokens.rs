@@ -19,8 +19,8 @@ pub trait TokenStore: Send + Sync + 'static {
     fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>>;
     fn clear(&self, key: String) -> BoxFuture<'static, Result<()>>;
 
-    /// Keeps others from renewing or replacing the entry until the lock is dropped. A store that nobody else uses needs
-    /// none.
+    /// Keeps others from renewing or replacing the entry until the lock is dropped. A store that nothing else uses
+    /// needs none.
     fn lock(&self, _key: String) -> BoxFuture<'static, Result<TokenLock>> {
         ready(Ok(TokenLock(Box::new(())))).boxed()
     }

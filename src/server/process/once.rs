@@ -55,7 +55,7 @@ impl Once<'_> {
         match outcome {
             Ok((stdout, stderr, Ok(status))) => Ok(Printed { stdout, stderr, exit: Exit::from(status) }),
             Ok((_, _, Err(error))) => Err(error.to_string()),
-            Err(_) => Err(format!("it did not end within {} seconds", self.timeout.as_secs())),
+            Err(_) => Err(format!("it did not exit within {} seconds", self.timeout.as_secs())),
         }
     }
 

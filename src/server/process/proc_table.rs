@@ -83,7 +83,7 @@ pub fn processes() -> Vec<ProcEntry> {
     folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(process).collect()
 }
 
-/// Whether this process has children, dead or alive. The kernel knows that without a look at all processes.
+/// Whether this process has children, dead or alive. The kernel knows that without reading all processes.
 pub fn has_children() -> bool {
     #[cfg(target_os = "linux")]
     {

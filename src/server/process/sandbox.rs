@@ -157,7 +157,7 @@ pub fn fence(program: &Path, cwd: &Path, fence: &Fence, settings: &Sandbox) -> R
         Method::Landlock { scopes_signals } => {
             if !scopes_signals {
                 let why = "this kernel is older than Linux 6.12";
-                warnings.push(format!("the sandbox cannot keep it from ending your other programs: {why}"));
+                warnings.push(format!("the sandbox cannot stop it from killing your other programs: {why}"));
             }
             (None, true)
         }

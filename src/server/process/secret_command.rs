@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 64 << 10;
 
 /// What the program prints, without the line break at its end. The error is for the user.
 pub async fn run(command: &[String], environment: &Environment, folder: &Path) -> Result<Secret, String> {
-    let (program, args) = command.split_first().ok_or("it names no program")?;
+    let (program, args) = command.split_first().ok_or("it does not name a program")?;
     let program = &find(program, environment.path(), folder)?;
     let once = Once { program, args, environment, folder, timeout: TIMEOUT, max_output: MAX_BYTES };
     let Printed { stdout, stderr: _, exit } = once.run().await?;

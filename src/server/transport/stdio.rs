@@ -69,7 +69,7 @@ impl LineTransport {
         }
     }
 
-    /// Sends messages beside rmcp.
+    /// Sends messages that bypass rmcp.
     pub fn outbox(&self) -> Outbox {
         Outbox { sender: self.writer.sender().clone(), ledger: self.ledger.clone() }
     }
@@ -274,8 +274,8 @@ impl Outbox {
         self.sender.put([Piece::Text(text)], mode).map_err(closed)
     }
 
-    /// Sends a tool call beside rmcp. Its response goes to the slot, which the ledger knows from now on. `None` if the
-    /// request is not a call that can be sent this way.
+    /// Sends a tool call that bypasses rmcp. Its response goes to the slot, which the ledger knows from now on. `None`
+    /// if the request is not a call that can be sent this way.
     pub fn call(&self, id: &RequestId, request: &ClientRequest, slot: Slot) -> Option<Result<(), OpenError>> {
         let text = call_text(id, request)?;
         let token = request.get_meta().get_progress_token().map(|token| token.0);

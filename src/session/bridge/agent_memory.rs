@@ -1,4 +1,4 @@
-//! What a new engine must be told so that the agent's session goes on.
+//! What a new engine needs to know so that the agent's session continues.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -321,7 +321,7 @@ mod tests {
         let failed = lines(&memory.lose());
         assert_eq!(failed[0]["result"]["isError"], true);
         assert_eq!((&failed[0]["id"], &failed[1]["id"]), (&json!(7), &json!(8)));
-        assert!(failed[1]["error"]["message"].as_str().unwrap().contains("may have been carried out"));
+        assert!(failed[1]["error"]["message"].as_str().unwrap().contains("may have been executed"));
         assert_eq!(lines(&memory.replay()).last(), Some(&list));
         let failed = lines(&memory.fail_all("no socket"));
         assert_eq!((failed.len(), &failed[0]["id"]), (1, &json!("l")));

@@ -1,5 +1,5 @@
-//! What a new engine must be told so that the session of an editor goes on: its greeting, its folders, settings and open
-//! buffers. Only for editors without our plugin.
+//! What a new engine needs to know so that the session of an editor continues: its first message, its folders, settings
+//! and open buffers. Only for editors without our plugin.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -328,7 +328,7 @@ mod tests {
         engine(&mut memory, &json!({ "method": "textDocument/publishDiagnostics", "params": diagnostics }));
         let lost = messages(&memory.lose());
         assert_eq!((&lost[0]["id"], &lost[1]["params"]["id"]), (&json!(8), &json!(1)));
-        assert!(lost[0]["error"]["message"].as_str().unwrap().contains("may have been carried out"));
+        assert!(lost[0]["error"]["message"].as_str().unwrap().contains("may have been executed"));
         assert_eq!(lost[2]["params"], json!({ "uri": "file:///a", "diagnostics": [] }));
         assert_eq!(messages(&memory.replay())[2..], [list, hover]);
         assert_eq!(editor(&mut memory, &json!({ "id": 1, "result": null })), None, "the question has ended");

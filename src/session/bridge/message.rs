@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 /// The ids of our own requests begin with it.
 pub const OWN: &str = "mcp-sidecar/";
 
-pub const LOST: &str = "mcp-sidecar ended while this request was running, and is started again. The request may have been \
-                        carried out: check its effect before you send it again.";
+pub const LOST: &str = "mcp-sidecar stopped while this request was running and is being restarted. The request may have been executed: check its effect before you send it again.";
 
 /// Smaller messages are parsed as fast as they are copied.
 const LARGE: usize = 16 << 10;
@@ -71,5 +70,5 @@ pub fn restore(message: &mut Value, engine: u32) -> Option<()> {
 }
 
 pub fn no_engine(reason: &str) -> String {
-    format!("mcp-sidecar is not running, and could not be started again: {reason}")
+    format!("mcp-sidecar is not running and could not be restarted: {reason}")
 }

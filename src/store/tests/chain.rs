@@ -61,7 +61,7 @@ async fn every_change_of_the_call_log_is_noticed_and_names_the_record() {
             let (_keep, path) = folder();
             let first = if strictly { strict(&path).await } else { store(&path).await };
             records(&first, &["a", "b", "c", "d"]).await;
-            assert_eq!(outcome(&first).await, "The call log is whole: 4 records are as they were written.");
+            assert_eq!(outcome(&first).await, "The call log is intact: 4 records are unchanged.");
             drop(first);
             tamper(&path, sql);
             let report = outcome(&store(&path).await).await;
@@ -72,21 +72,21 @@ async fn every_change_of_the_call_log_is_noticed_and_names_the_record() {
         }
     }
     insta::assert_snapshot!(table, @"
-    edit: the record of the call to fs/read (b) is not as it was written (entry 2 of the chain).
-    outcome: the record of the call to fs/read (b) is not as it was written (entry 2 of the chain).
-    requester: the record of the call to fs/read (d) is not as it was written (entry 4 of the chain).
+    edit: the record of the call to fs/read (b) does not match entry 2 of the chain.
+    outcome: the record of the call to fs/read (b) does not match entry 2 of the chain.
+    requester: the record of the call to fs/read (d) does not match entry 4 of the chain.
     delete: the record of entry 2 of the chain was deleted; it came after the record of the call to fs/read (a).
     delete all: the record of entry 1 of the chain was deleted.
     delete with its links: entry 2 of the chain is missing; it came after the record of the call to fs/read (a).
-    swap: the record of the call to fs/read (c) is not as it was written (entry 2 of the chain).
-    swap links: the record of the call to fs/read (c) is not as it was written (entry 2 of the chain).
+    swap: the record of the call to fs/read (c) does not match entry 2 of the chain.
+    swap links: the record of the call to fs/read (c) does not match entry 2 of the chain.
     cut: the newest records were deleted: the chain ends at entry 3 instead of 4.
     add: the record of the call to fs/read (z) was added or completed by another program.
     add before: the record of the call to fs/read (z) was added or completed by another program.
-    another workspace: the record of the call to fs/read (c) is not as it was written (entry 3 of the chain).
+    another workspace: the record of the call to fs/read (c) does not match entry 3 of the chain.
     without an end: the end of the chain was deleted.
-    link: the record of the call to fs/read (b) is not as it was written (entry 2 of the chain).
-    beginning: the record of the call to fs/read (a) is not as it was written (entry 1 of the chain).
+    link: the record of the call to fs/read (b) does not match entry 2 of the chain.
+    beginning: the record of the call to fs/read (a) does not match entry 1 of the chain.
     ");
 }
 
@@ -97,7 +97,7 @@ async fn an_outcome_of_a_strict_log_cannot_be_added_or_removed() {
         let first = strict(&path).await;
         records(&first, &["a"]).await;
         let _open = first.begin_call(call("open", json!({}), None)).await.unwrap();
-        assert_eq!(outcome(&first).await, "The call log is whole: 2 records are as they were written.");
+        assert_eq!(outcome(&first).await, "The call log is intact: 2 records are unchanged.");
         drop(first);
         tamper(&path, sql);
         assert!(store(&path).await.verify_calls().await.unwrap().broken.is_some(), "{sql}");
@@ -156,7 +156,7 @@ async fn the_chain_continues_after_a_restart_and_from_where_old_records_were_del
     // Writing a batch deletes old records.
     let second = store(&path).await;
     records(&second, &["newest"]).await;
-    assert_eq!(outcome(&second).await, "The call log is whole: 4 records are as they were written.");
+    assert_eq!(outcome(&second).await, "The call log is intact: 4 records are unchanged.");
     drop(second);
     tamper(&path, "UPDATE calls SET time = 1");
     assert!(store(&path).await.verify_calls().await.unwrap().broken.is_some());
@@ -168,7 +168,7 @@ async fn the_chain_continues_after_a_restart_and_from_where_old_records_were_del
     first.flush().await;
     assert_eq!(outcome(&first).await, "There are no call records to check.");
     records(&first, &["new"]).await;
-    assert_eq!(outcome(&first).await, "The call log is whole: 1 record is as it was written.");
+    assert_eq!(outcome(&first).await, "The call log is intact: 1 record is unchanged.");
     drop(first);
     tamper(&path, "UPDATE chains SET pruned = 0");
     assert!(store(&path).await.verify_calls().await.unwrap().broken.is_some());
@@ -189,5 +189,5 @@ async fn records_from_before_the_chain_are_counted_separately() {
     let old = "1 record was written before the chain began and cannot be checked.";
     assert_eq!(outcome(&first).await, format!("There are no call records to check. {old}"));
     records(&first, &["a"]).await;
-    assert_eq!(outcome(&first).await, format!("The call log is whole: 1 record is as it was written. {old}"));
+    assert_eq!(outcome(&first).await, format!("The call log is intact: 1 record is unchanged. {old}"));
 }

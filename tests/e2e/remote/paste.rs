@@ -95,7 +95,7 @@ async fn the_address_of_the_last_page_is_pasted_into_the_editor_that_asked_to_si
     workspace.editor.handle("window/showDocument", |_| panic!("the page opens where the user asked for it"));
     let mut editor = open_editor(&workspace.home, &workspace.engine).await;
     let early = editor.call(paste("http://127.0.0.1:1/callback?code=code-1&state=x".to_owned())).await.unwrap_err();
-    assert!(early.message.contains("no sign-in waits"), "{early:?}");
+    assert!(early.message.contains("no sign-in is waiting"), "{early:?}");
 
     let mistakes = |address: &str| {
         vec![

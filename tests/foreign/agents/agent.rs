@@ -1,4 +1,5 @@
-//! An agent under command, whatever it is made of: it is told to list, call and cancel, and tells what it hears.
+//! An agent that the test controls, whatever its SDK: it lists, calls and cancels on request, and reports what it
+//! receives.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! A server with odd definitions does not cost an agent its lists: each SDK parses all of them.
+//! A server with odd definitions does not break the lists of an agent: each SDK parses all of them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
---- What can be done with a server. The sidecar decides which actions there are now; this module performs them, for
+--- Actions on a server. The sidecar decides which ones are possible now; this module performs them, for
 --- `:Mcp {action}`, the keys of the dashboard, remedies and code lenses.
 
 local client = require("mcp_sidecar.client")

@@ -37,7 +37,7 @@ function M.away()
   client.fetch("mcp.away", nil, function(report)
     if #report.refused == 0 then return client.info(report.summary or "agents did nothing while no editor was open") end
     local opts = {
-      prompt = report.summary .. " Allow for the next time: ",
+      prompt = report.summary .. " Allow next time: ",
       format = function(call)
         local arguments = vim.json.encode(call.arguments or vim.empty_dict())
         return ("%s: %s/%s"):format(call.requester.name, call.server, call.tool), arguments
@@ -46,7 +46,7 @@ function M.away()
     windows.choose(report.refused, opts, function(call)
       client.fetch("mcp.away.allow", { callId = call.callId }, function()
         local what = ("`%s/%s` of `%s`"):format(call.server, call.tool, call.requester.name)
-        client.info(("%s is allowed for the next time, with these arguments"):format(what))
+        client.info(("%s is allowed next time, with these arguments"):format(what))
       end)
     end)
   end)

@@ -13,7 +13,7 @@ local crashes = {}
 ---@param lost integer calls that were running
 local function message(lost)
   local calls = lost == 1 and " (a call was lost)" or lost > 1 and (" (%d calls were lost)"):format(lost) or ""
-  return ("mcp-sidecar crashed and is restarted%s: `:Mcp log`"):format(calls)
+  return ("mcp-sidecar crashed and was restarted%s: see `:Mcp log`"):format(calls)
 end
 
 client.on("exit", function(ended)
@@ -23,7 +23,7 @@ client.on("exit", function(ended)
   table.insert(crashes, now)
   if #crashes >= LIMIT then
     crashes = {}
-    return client.info("mcp-sidecar crashes again and again: `:Mcp log`, `:Mcp up` to retry", vim.log.levels.ERROR)
+    return client.info("mcp-sidecar keeps crashing: see `:Mcp log`; use `:Mcp up` to retry", vim.log.levels.ERROR)
   end
   client.warn(message(ended.lost))
   vim.defer_fn(function()

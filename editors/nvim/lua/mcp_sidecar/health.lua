@@ -6,7 +6,7 @@ local health = vim.health
 
 local function neovim()
   if vim.fn.has("nvim-0.10") == 0 then
-    return health.error("Neovim is too old", { "Neovim 0.10 is required, 0.11 or later is recommended" })
+    return health.error("Neovim is too old", { "Neovim 0.10 is required, and 0.11 or later is recommended" })
   end
   health.ok("Neovim is new enough")
 end
@@ -58,7 +58,7 @@ local function workspace()
   if own.protocol == 1 then
     health.ok(("sidecar %s is running: protocol 1, workspace %s"):format(own.version, client.workspace().root or "?"))
   else
-    health.warn("this plugin needs protocol 1, the sidecar has protocol " .. tostring(own.protocol), { "update both" })
+    health.warn("this plugin needs protocol 1, but the sidecar has protocol " .. tostring(own.protocol), { "update both" })
   end
   for _, server in ipairs(require("mcp_sidecar").servers()) do
     local say = ({ bad = health.warn, attention = health.info })[server.summary.tone] or health.ok

@@ -94,7 +94,7 @@ local function checksum(path, failed, done)
   run(tool, failed, function(output)
     local sum = output:lower():match("%f[%x]" .. ("%x"):rep(64) .. "%f[^%x]")
     if sum then return done(sum) end
-    failed(("cannot check the download: `%s` prints no checksum"):format(tool[1]))
+    failed(("cannot check the download: `%s` did not print a checksum"):format(tool[1]))
   end)
 end
 
@@ -144,11 +144,11 @@ local function fetch(url, name, done)
     download(url .. name, work .. "/" .. name, finish, function()
       checksum(work .. "/" .. name, finish, function(found)
         if found ~= sum then
-          return finish(("%s does not have the checksum of the release; nothing was installed"):format(name))
+          return finish(("%s does not match the checksum of the release; nothing was installed"):format(name))
         end
         run({ "tar", "-xzf", work .. "/" .. name, "-C", work }, finish, function()
           local unpacked = vim.fs.find(vim.fs.basename(binary.downloaded(folder)), { path = work, type = "file" })[1]
-          if not unpacked then return finish(("%s contains no mcp-sidecar"):format(name)) end
+          if not unpacked then return finish(("%s does not contain mcp-sidecar"):format(name)) end
           finish(put(folder, unpacked))
         end)
       end)
@@ -208,7 +208,7 @@ function M.build()
     end
   end
   vim.wait(DOWNLOAD_S * 1000, function() return over end, 20)
-  if problem or not over then error(outcome(problem or "the download takes too long"), 0) end
+  if problem or not over then error(outcome(problem or "the download took too long"), 0) end
   return outcome()
 end
 

@@ -1,4 +1,4 @@
---- Prompts of servers: pick one, fill in its arguments with completion by the server, insert its text.
+--- Prompts of servers: pick one, fill in its arguments with completion from the server, insert its text.
 
 local client = require("mcp_sidecar.client")
 local windows = require("mcp_sidecar.ui.windows")

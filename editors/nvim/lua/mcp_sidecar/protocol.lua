@@ -7,13 +7,13 @@
 ---@field title string
 ---@field command string The command to send.
 ---@field arguments table<string, any>
----@field destructive boolean It loses something that no other action brings back: ask first.
+---@field destructive boolean It loses something that no other action restores: ask first.
 
 ---An entry of the menu for a file.
 ---@class mcp_sidecar.ActionEntry
 ---@field title string
 ---@field action? string The id for `mcp.action.run`. Without it, the user is asked which tool gets the selection.
----@field automatic boolean Whether the editor may announce it, for instance by a light bulb. Otherwise it is offered only on request.
+---@field automatic boolean Whether the editor may announce it, for example with a light bulb. Otherwise it is offered only on request.
 
 ---What an action does, for icons and keys.
 ---@alias mcp_sidecar.ActionKind "trust"|"sign-in"|"start"|"stop"|"restart"|"refresh"|"enable"|"show-tools"|"test"|"show-log"|"hide-tools"|"sign-out"|"revoke-trust"|"disable"|"move"|"remove"
@@ -54,7 +54,7 @@
 ---@field since mcp_sidecar.Timestamp
 ---@field set? string The set of tools that it is limited to.
 ---@field problem? string Why it has no tools, if its set is unknown.
----@field paused boolean Its calls wait until the user lets it go on.
+---@field paused boolean Its calls wait until the user resumes it.
 ---@field doing string The state in a few words: `idle`, `runs git/log`, `waits for you: git/push`, `paused`.
 ---@field calls mcp_sidecar.AgentCall[] Its calls that have not ended, oldest first.
 ---@field today mcp_sidecar.AgentFigures What agents of this name did in this workspace in the last 24 hours.
@@ -75,7 +75,7 @@
 ---@field name? string The name of the editor or agent.
 ---@field pid? integer The process of the editor or shell.
 
----A question that waits for the user.
+---A question that is waiting for the user.
 ---@class mcp_sidecar.Approval
 ---@field id string
 ---@field kind mcp_sidecar.ApprovalKind
@@ -84,11 +84,11 @@
 ---@field tool? string
 ---@field resource? mcp_sidecar.ResourceQuestion Instead of `tool`: the resource to read or to watch.
 ---@field prompt? string Instead of `tool`: the name of a prompt.
----@field agentTool? string Instead of `tool`: an own tool of an agent, such as its shell. `server` is the name of the agent.
+---@field agentTool? string Instead of `tool`: an agent's own tool, such as its shell. `server` is the name of the agent.
 ---@field arguments? table<string, any> In full, as they will be sent.
 ---@field largeArguments? mcp_sidecar.LargeArguments Instead of `arguments` that are too large for a list. `mcp.approvals` with the `id` of the question returns them.
 ---@field title string
----@field summary string What it is about in one line, for a list: a server with its command or URL, a tool with its arguments. It may be cut, so show the rest before the user decides.
+---@field summary string What it is about in one line, for a list: a server with its command or URL, a tool with its arguments. It may be truncated, so show the rest before the user decides.
 ---@field detail string
 ---@field annotations? mcp_sidecar.Annotations
 ---@field requester mcp_sidecar.Requester
@@ -110,7 +110,7 @@
 ---@field grants boolean It lets something happen.
 ---@field lasts boolean It applies to later questions, too. Let the user confirm it, or make it harder to choose.
 ---@field effect? string What has changed afterwards, as a sentence.
----@field undo? mcp_sidecar.Remedy How to take it back.
+---@field undo? mcp_sidecar.Remedy How to undo it.
 
 ---Questions that can be answered together: trust in the servers of one file, or the calls of one agent.
 ---@class mcp_sidecar.ApprovalGroup
@@ -132,11 +132,11 @@
 
 ---What agents did while no editor was open.
 ---@class mcp_sidecar.AwayReport
----@field since? mcp_sidecar.Timestamp When the last editor left. Absent if none was open before.
----@field until? mcp_sidecar.Timestamp When the next one came. Absent if there is still none.
+---@field since? mcp_sidecar.Timestamp When the last editor closed. Absent if none was open before.
+---@field until? mcp_sidecar.Timestamp When the next one connected. Absent if there is still none.
 ---@field summary? string All of it in a sentence. Absent if agents did nothing.
 ---@field agents table<string, mcp_sidecar.AgentFigures> The name of the agent → what it did.
----@field refused mcp_sidecar.Call[] Calls that were refused because nobody could be asked, newest first. `mcp.away.allow` allows one for the next time.
+---@field refused mcp_sidecar.Call[] Calls that were refused because there was no one to ask, newest first. `mcp.away.allow` allows one for next time.
 
 ---An open file.
 ---@class mcp_sidecar.BufferText
@@ -165,14 +165,14 @@
 ---@field waitedMs number How long the call waited for the user.
 ---@field resultBytes? integer The size of the whole result.
 ---@field resultTokens? integer The estimated tokens of the whole result.
----@field arguments? any Masked and cut. Absent in notifications.
----@field requestedArguments? any The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications.
----@field result? mcp_sidecar.RecordedResult Masked and cut. Absent in notifications.
+---@field arguments? any Masked and truncated. Absent in notifications.
+---@field requestedArguments? any The arguments that were requested, if the user changed them. Masked and truncated. Absent in notifications.
+---@field result? mcp_sidecar.RecordedResult Masked and truncated. Absent in notifications.
 
 ---Identifies a call in the log and in notifications.
 ---@alias mcp_sidecar.CallId string
 
----What a call asks a server for. Of completions, only denials are recorded.
+---What a call requests from a server. Only denied completions are recorded.
 ---@alias mcp_sidecar.CallKind "tool"|"resource"|"subscription"|"prompt"|"completion"|"hook"
 
 ---@class mcp_sidecar.CallList
@@ -208,7 +208,7 @@
 ---@field value any
 ---@field title string
 
----A question that no longer waits.
+---A question that has ended.
 ---@class mcp_sidecar.ClosedApproval
 ---@field id string
 ---@field title string
@@ -231,7 +231,7 @@
 ---@field path string
 ---@field scope mcp_sidecar.Scope
 ---@field exists boolean
----@field valid boolean Whether it can be parsed. If not, the last good version stays in force.
+---@field valid boolean Whether it can be parsed. If not, the last valid version stays in effect.
 ---@field servers string[] The names of the servers in it.
 ---@field errors mcp_sidecar.ConfigError[] What is wrong with it: only errors, in the order of the file.
 
@@ -282,7 +282,7 @@
 ---@field server? string
 ---@field tool? string
 ---@field detail? mcp_sidecar.Violation[] What is wrong with the arguments of a call.
----@field unasked? boolean The call was not allowed: it requires approval, and nobody could be asked.
+---@field unasked? boolean The call was not allowed: it requires approval, and there was no one to ask.
 ---@field remedy? mcp_sidecar.Remedy What the user can do about it.
 
 ---What kind of failure an error reports.
@@ -292,7 +292,7 @@
 ---@field text string A whole file with these servers.
 ---@field syntax mcp_sidecar.FileSyntax The language of the file.
 ---@field path? string The file that was written.
----@field notes table<string, string[]> Server → what could not be carried over.
+---@field notes table<string, string[]> Server → what could not be exported.
 
 ---A field of a form.
 ---@class mcp_sidecar.Field
@@ -301,7 +301,7 @@
 ---@field help? string
 ---@field required boolean
 ---@field kind mcp_sidecar.FieldKind
----@field rule string What can be entered, in words: `a whole number, at least 1`.
+---@field rule string What can be entered, as text: `a whole number, at least 1`.
 ---@field default? any
 ---@field choices? mcp_sidecar.Choice[] The values to choose from. A field of kind `choices` takes several of them.
 ---@field fields? mcp_sidecar.Field[] The fields of an object.
@@ -317,7 +317,7 @@
 ---@field isNew boolean
 ---@field after string The text after the call.
 ---@field diff string
----@field unsaved boolean The file has unsaved changes in an editor, and `diff` is the difference to these.
+---@field unsaved boolean The file has unsaved changes in an editor, and `diff` is against these.
 
 ---Where a definition is written.
 ---@alias mcp_sidecar.FileScope "user"|"project"|"local"|"session"|"managed"
@@ -488,17 +488,17 @@
 ---@field command string The command to send.
 ---@field arguments table<string, any>
 
----Who asks for a call.
+---Who made a call.
 ---@class mcp_sidecar.Requester
 ---@field kind "user"|"plugin"|"agent"
 ---@field name? string
 
----What became of an answer.
+---The effect of an answer.
 ---@class mcp_sidecar.Resolved
 ---@field resolved string[] The ids of the questions that this answered.
 ---@field gone string[] The ids of those that had ended before, for example because they were answered elsewhere.
 ---@field effect? string What has changed for later questions, as a sentence.
----@field undo? mcp_sidecar.Remedy How to take it back.
+---@field undo? mcp_sidecar.Remedy How to undo it.
 
 ---The content of a resource.
 ---@class mcp_sidecar.ResourceContents
@@ -633,8 +633,8 @@
 ---@field status mcp_sidecar.Status
 ---@field reason? string Why a pending server is not connected yet: `starting`, `awaiting-trust`, `awaiting-input`, `retrying in 4 s`.
 ---@field summary mcp_sidecar.Summary The state in a few words, for a list of servers.
----@field actions mcp_sidecar.Action[] What can be done with it now. What the state asks for comes first.
----@field remedy? mcp_sidecar.Remedy What makes it usable again.
+---@field actions mcp_sidecar.Action[] The actions that are possible now. Those that the state calls for come first.
+---@field remedy? mcp_sidecar.Remedy The action that makes it usable again.
 ---@field enabled boolean
 ---@field transport mcp_sidecar.Transport
 ---@field scope mcp_sidecar.Scope
@@ -649,14 +649,14 @@
 ---@field trustDiff? string What changed since the user last trusted the definition.
 ---@field trustDigest? string Names the definition as it is shown, for `mcp.server.trust`. Absent if the definition needs no trust.
 ---@field serverInfo? mcp_sidecar.ServerInfo
----@field protocolVersion? string The version of MCP that it speaks.
+---@field protocolVersion? string The version of MCP that it uses.
 ---@field instructions? string
 ---@field capabilities string[]
 ---@field toolCount integer
 ---@field resourceCount integer
 ---@field promptCount integer
 ---@field tools mcp_sidecar.ToolSummary[]
----@field tokens integer The estimated tokens that the definitions of its tools take in the context of a model.
+---@field tokens integer The estimated tokens of a model's context that the definitions of its tools use.
 ---@field pid? integer
 ---@field startedAt? mcp_sidecar.Timestamp
 ---@field latencyMs? number How long the last ping or call took at the server.
@@ -703,7 +703,7 @@
 ---RFC 3339 in UTC.
 ---@alias mcp_sidecar.Timestamp string
 
----How the user should take a state.
+---How good or bad a state is.
 ---@alias mcp_sidecar.Tone "good"|"busy"|"attention"|"bad"|"muted"
 
 ---A tool with the level that applies to it.
@@ -719,7 +719,7 @@
 ---@field level mcp_sidecar.Level
 ---@field source string Where the level comes from.
 ---@field changed? boolean The tool has changed since the user allowed it, so the next call asks again.
----@field tokens integer The estimated tokens that its definition takes in the context of a model.
+---@field tokens integer The estimated tokens of a model's context that its definition uses.
 
 ---@class mcp_sidecar.ToolList
 ---@field tools mcp_sidecar.ToolInfo[]

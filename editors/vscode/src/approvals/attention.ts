@@ -1,5 +1,5 @@
 /**
- * Tells the user that questions are waiting: by one notification for all of them. It only offers to review them, because
+ * Notifies the user that questions are waiting, with one notification for all of them. It only offers to review them, because
  * it does not show what it would allow. VS Code hides it after a while; the questions stay in their view.
  */
 

@@ -1,4 +1,4 @@
-/** Questions in words: their plain answers, what a tool declares, and the row in the Approvals view. Pure. */
+/** The text of questions: their plain answers, what a tool declares, and the row in the Approvals view. Pure. */
 
 import { fenced, plain } from "../markdown";
 import type { Annotations, Approval, ApprovalAnswer } from "../protocol";
@@ -25,7 +25,7 @@ export function traits(annotations: Annotations | undefined): [text: string, moo
     found.push(["may write", "warn"]);
   }
   if (annotations?.openWorld) {
-    found.push(["reaches outside systems", "warn"]);
+    found.push(["accesses external systems", "warn"]);
   }
   if (annotations?.idempotent) {
     found.push(["idempotent", ""]);

@@ -58,13 +58,13 @@ ${url && html`<h2>Opens</h2><pre class="bad">${withoutHidden(url)}</pre>`}
 ${file(approval)}
 ${values && given(approval.id, values)}
 ${approval.diff && html`<h2>What changed</h2>${diff(withoutHidden(approval.diff))}`}
-${form?.fields.length && html`<h2>Asks for</h2>${fieldList(form.fields)}`}`;
+${form?.fields.length && html`<h2>Requested values</h2>${fieldList(form.fields)}`}`;
 }
 
 /** How a question has ended. */
 export function goneText(title: string, closed?: Pick<ClosedApproval, "outcome" | "message">): string {
   if (!closed) {
-    return `“${title}” was answered elsewhere, or it is no longer asked.`;
+    return `“${title}” was answered elsewhere or withdrawn.`;
   }
   return `“${title}” ${closed.outcome === "answered" ? "was answered" : "is no longer asked"}: ${closed.message}.`;
 }
@@ -143,7 +143,7 @@ function file({ id, change }: Approval): Html | false {
   return (
     change !== undefined &&
     html`<h2>Would ${change.isNew ? "create" : "change"} <code>${change.path}</code></h2>
-${change.unsaved && html`<p class="warn">This file has unsaved changes in an editor. The difference is to the unsaved text.</p>`}
+${change.unsaved && html`<p class="warn">This file has unsaved changes in an editor. The diff is against the unsaved text.</p>`}
 ${diff(withoutHidden(change.diff))}
 <div class="actions"><button data-send="compare" data-id="${id}">Compare with the file…</button></div>`
   );
@@ -171,8 +171,8 @@ function answers(approval: Approval): Html {
   const note =
     no &&
     approval.kind === "tool" &&
-    html`<input type="text" name="note" data-enter="no" size="34" placeholder="Why not? The agent reads this. Enter denies."
-aria-label="Why not? The agent reads this. Enter denies.">`;
+    html`<input type="text" name="note" data-enter="no" size="34" placeholder="Why not? The agent sees this. Press Enter to deny."
+aria-label="Why not? The agent sees this. Press Enter to deny.">`;
   return html`<div class="bar"><div class="actions">
 ${yes && html`<button class="main" data-key="yes" aria-keyshortcuts="Control+Enter" ${sends("answer", approval, yes)}>${label(yes)} <kbd aria-hidden="true">Ctrl+Enter</kbd></button>`}
 ${no && html`<button data-key="no" aria-keyshortcuts="Control+Delete" ${sends("answer", approval, no)}>${label(no)} <kbd aria-hidden="true">Ctrl+Delete</kbd></button>`}

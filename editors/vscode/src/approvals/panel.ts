@@ -58,7 +58,7 @@ export class ApprovalPanel implements Disposable {
     const { state } = this.sidecar;
     const question = id ? state.question(id) : state.questions[0];
     if (!question) {
-      const gone = id && (this.endings([id]) || "That question was answered elsewhere, or it is no longer asked");
+      const gone = id && (this.endings([id]) || "That question was answered elsewhere or withdrawn");
       window.setStatusBarMessage(`$(check) ${gone || "Nothing is waiting for your answer"}`, 5_000);
       return;
     }
@@ -114,7 +114,7 @@ export class ApprovalPanel implements Disposable {
       }
     } catch (error) {
       if (failureOf(error).data.kind === "not-found") {
-        window.showInformationMessage(this.endings(ids) || "Answered elsewhere, or no longer asked");
+        window.showInformationMessage(this.endings(ids) || "Answered elsewhere or withdrawn");
       } else {
         await showError(error, this.sidecar);
       }
@@ -269,7 +269,7 @@ export class ApprovalPanel implements Disposable {
     const [next] = state.questions;
     if (next) {
       this.shown = next;
-      this.notice = `This is another question. ${elsewhere.length > 0 ? this.ended(before) : "The one before is answered."}`;
+      this.notice = `This is a different question. ${elsewhere.length > 0 ? this.ended(before) : "The previous one was answered."}`;
       this.panel.update(this.page(next));
     } else if (elsewhere.length === 0) {
       this.panel.close();
@@ -284,7 +284,7 @@ export class ApprovalPanel implements Disposable {
   }
 }
 
-/** Shows the file as it is beside the file as it would be. */
+/** Shows the current file next to the file after the call. */
 async function compare({ change }: Approval): Promise<void> {
   if (change) {
     const name = path.basename(change.path);

@@ -21,7 +21,7 @@ export function agentCommands(app: App): void {
   register(app, "mcpSidecar.agent.disconnect", async (agent?: AgentStatus) => {
     const chosen = agent ?? (await pick(app, "Disconnect which agent?"));
     const question = chosen && `Disconnect ${quoted(chosen.name)}?`;
-    if (question && (await confirm(question, "Its calls end. It can connect again.", "Disconnect"))) {
+    if (question && (await confirm(question, "Its calls are cancelled. It can connect again.", "Disconnect"))) {
       await sidecar.command("mcp.agent.disconnect", { agent: chosen.id });
       app.agents.refresh();
     }
@@ -65,7 +65,7 @@ export async function greet(app: App): Promise<void> {
   }
 }
 
-/** Lists the calls that were refused because nobody could be asked, and allows the chosen one for the next time. */
+/** Lists the calls that were refused because there was no one to ask, and allows the chosen one for the next time. */
 async function showAway(app: App): Promise<void> {
   const { refused, summary } = await app.sidecar.command("mcp.away", {});
   if (refused.length === 0) {
@@ -78,11 +78,11 @@ async function showAway(app: App): Promise<void> {
     detail: JSON.stringify(call.arguments ?? {}),
     call,
   }));
-  const options = { title: summary ?? "", placeHolder: "Allow a call for the next time, with these arguments" };
+  const options = { title: summary ?? "", placeHolder: "Allow a call next time, with these arguments" };
   const chosen = await window.showQuickPick(items, options);
   if (chosen) {
     await app.sidecar.command("mcp.away.allow", { callId: chosen.call.callId });
-    window.setStatusBarMessage(`$(check) ${quoted(chosen.call.tool)} is allowed for the next time`, 5_000);
+    window.setStatusBarMessage(`$(check) ${quoted(chosen.call.tool)} is allowed next time`, 5_000);
   }
 }
 

@@ -36,7 +36,7 @@ export function questionCommands(app: App): void {
     answerCommand(name, approval => approvalPanel.resolve(approval, decision));
   }
   answerCommand("denyWithNote", async approval => {
-    const options = { title: approval.title, prompt: "Why not? The agent reads it.", ignoreFocusOut: true };
+    const options = { title: approval.title, prompt: "Why not? The agent sees this.", ignoreFocusOut: true };
     const note = await window.showInputBox(options);
     if (note !== undefined) {
       await approvalPanel.resolve(approval, "deny", { note });
@@ -121,7 +121,7 @@ function grantCommands(app: App): void {
     if (grant) {
       await app.sidecar.command("mcp.grant.revoke", { id: grant.id });
       const what = `${quoted(grant.tool)} of ${quoted(grant.server)}`;
-      window.setStatusBarMessage(`$(check) Took back the grant for ${what}`, 5_000);
+      window.setStatusBarMessage(`$(check) Revoked the grant for ${what}`, 5_000);
       app.grants.refresh();
     } else {
       await commands.executeCommand("mcpSidecar.grants.focus");
@@ -129,8 +129,8 @@ function grantCommands(app: App): void {
   });
   register(app, "mcpSidecar.grants.revokeAll", async () => {
     const count = app.grants.items.length;
-    const question = count > 0 ? `Take back ${plural(count, "grant")}?` : "Take back all grants?";
-    if (await confirm(question, "You are asked again before each of these tools runs.", "Take Back")) {
+    const question = count > 0 ? `Revoke ${plural(count, "grant")}?` : "Revoke all grants?";
+    if (await confirm(question, "You are asked again before each of these tools runs.", "Revoke")) {
       await app.sidecar.command("mcp.grant.revoke", { all: true });
       app.grants.refresh();
     }

@@ -17,7 +17,7 @@ const underWay = new Map<string, { box?: InputBox }>();
 export function signInCommands(app: App): void {
   register(app, PASTE, async (given?: string) => {
     const items = [...underWay.keys()].map(server => ({ label: server, value: server }));
-    const server = given ?? (await pick(items, "Paste the address for which server?", "No sign-in is under way."));
+    const server = given ?? (await pick(items, "Paste the address for which server?", "No sign-in is in progress."));
     if (server) {
       paste(app, server);
     }
@@ -44,7 +44,7 @@ export async function signIn(app: App, params: Commands["mcp.server.auth"]["para
 function paste(app: App, server: string): void {
   const signIn = underWay.get(server);
   if (!signIn) {
-    window.showInformationMessage(`No sign-in to ${quoted(server)} is under way.`);
+    window.showInformationMessage(`No sign-in to ${quoted(server)} is in progress.`);
     return;
   }
   signIn.box?.hide();

@@ -1,4 +1,4 @@
-/** The panel of the dashboard: draws the current state, and carries out what is pressed. */
+/** The panel of the dashboard: draws the current state, and performs the actions of its buttons. */
 
 import type { Disposable } from "vscode";
 import { type App, register } from "../commands/app";

@@ -1,6 +1,6 @@
 /**
  * A form made of VS Code's quick inputs: first each required field, then one list to review everything and send it. An
- * object is a list of its own, and so is a list of values. The sidecar reads and checks what is entered, as it is typed.
+ * object is a separate list, and so is a list of values. The sidecar reads and checks what is entered, as it is typed.
  */
 
 import { type CancellationToken, type QuickPickItem, QuickPickItemKind, ThemeIcon, window } from "vscode";
@@ -303,7 +303,7 @@ async function input(
       clearTimeout(timer);
       const text = box.value;
       const found = await problem(text).catch(error => failureOf(error).message);
-      // What was typed meanwhile has a check of its own.
+      // What was typed in between has its own check.
       if (text === box.value) {
         box.validationMessage = found;
       }

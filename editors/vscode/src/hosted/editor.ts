@@ -11,7 +11,7 @@ const MOST_CHARACTERS = 256 * 1024;
 const severities = ["error", "warning", "information", "hint"];
 const path = {
   type: "string",
-  description: "A file, absolute or relative to the workspace; the current one when absent",
+  description: "A file, absolute or relative to the workspace; default: the current one",
 };
 const line = (description: string) => ({ type: "integer", minimum: 1, description });
 
@@ -21,28 +21,28 @@ export const tools: Record<string, Tool> = {
     run: () => ({ editors: openEditors() }),
   },
   read_editor: {
-    description: "Reads a file as it stands in the editor, with changes that are not saved yet",
+    description: "Reads a file as it is in the editor, including unsaved changes",
     input: { properties: { path, first: line("First line"), last: line("Last line") } },
     run: async given => read(await find(given), given),
   },
   selection: {
-    description: "Gives the selected text of the current editor, or the place of the cursor",
+    description: "Returns the selected text of the current editor, or the position of the cursor",
     run: () => selection(),
   },
   diagnostics: {
     description: "Lists the problems that linters and language servers report, in one file or in all",
     input: {
-      properties: { path: { ...path, description: "A file, absolute or relative to the workspace; all when absent" } },
+      properties: { path: { ...path, description: "A file, absolute or relative to the workspace; default: all" } },
     },
     run: async given =>
       cut("diagnostics", diagnostics(typeof given.path === "string" ? await locate(given.path) : undefined)),
   },
   symbols: {
-    description: "Lists functions, types and the like: of one file, or of the whole workspace by name",
+    description: "Lists symbols such as functions and types: of one file, or of the whole workspace by name",
     input: {
       properties: {
         path,
-        query: { type: "string", description: "Part of a name, to look for in the whole workspace" },
+        query: { type: "string", description: "Part of a name to search for in the whole workspace" },
       },
     },
     run: async given =>

@@ -16,7 +16,7 @@ export function registerHosted(context: ExtensionContext, sidecar: Sidecar): voi
   const served: Served = {
     name: NAME,
     version: String(context.extension.packageJSON.version),
-    instructions: "What is open in the user's VS Code, as it stands there, saved or not. Lines count from 1.",
+    instructions: "What is open in the user's VS Code, including unsaved changes. Lines count from 1.",
     tools,
   };
   sidecar.add({
@@ -45,7 +45,7 @@ function listen(client: Client, served: Served): void {
 async function reply(client: Client, served: Served, message: Message): Promise<void> {
   const said = await answer(served, message);
   if (said) {
-    // A sidecar that has stopped meanwhile needs no response.
+    // A sidecar that has stopped in between needs no response.
     await client.sendRequest("mcp/sdk/message", { server: NAME, message: said }).catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-/** Shows tools, prompts, results, calls of the log and binary resources, in one panel beside the editor. */
+/** Shows tools, prompts, results, calls of the log and binary resources, in one panel next to the editor. */
 
 import { commands, type Disposable, env, type TextEditor, type Uri, ViewColumn, window, workspace } from "vscode";
 import { showText } from "../documents";
@@ -126,7 +126,7 @@ export async function runAgain(tool: string, given: unknown): Promise<void> {
   const isCut = typeof given === "object" && given !== null && "cut" in given && "sha256" in given;
   if (isCut) {
     window.showInformationMessage(
-      "The log does not have all of these arguments: they are too long. Fill them in again.",
+      "The log does not contain all of these arguments, because they are too long. Fill them in again.",
     );
   }
   await commands.executeCommand("mcpSidecar.tool.call", { tool, arguments: isCut ? {} : given });

@@ -67,7 +67,7 @@ function serverTooltip(server: ServerStatus): string {
   lines.push(`${plain(server.summary.text)} · ${server.transport} · ${server.scope}`);
   if (server.tokens > 0) {
     const count = plural(server.toolCount, "tool");
-    lines.push(`${tokens(server.tokens)} tokens for the definitions of ${count} in the context of a model`);
+    lines.push(`the definitions of ${count} use ${tokens(server.tokens)} tokens of a model's context`);
   }
   if (server.latencyMs !== undefined) {
     lines.push(`responds in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
@@ -172,7 +172,7 @@ export function toolTooltip(tool: ToolInfo, fields: readonly Field[] = []): stri
     plain(tool.description),
     lines.join("\n"),
     `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), decided by: ${plain(tool.source)}`,
-    `its definition takes ${tokens(tool.tokens)} tokens of a model's context`,
+    `its definition uses ${tokens(tool.tokens)} tokens of a model's context`,
   ]
     .filter(Boolean)
     .join("\n\n");

@@ -126,7 +126,7 @@ step("a key answers the question on the page, and is dead while the next questio
   assert.doesNotMatch(await first, /denied/);
   assert.equal(exists("first.txt"), true);
   const after = await vs.webviewWith("next.txt");
-  await after.getByText("This is another question").waitFor();
+  await after.getByText("This is a different question").waitFor();
   await after.locator("body.live").waitFor();
   await vs.status("MCP 1 waiting");
   assert.equal(exists("next.txt"), false);
@@ -225,7 +225,7 @@ step("a question in view that is answered elsewhere says where", async () => {
   await page.locator(".notice", { hasText: /write_file.* was answered: “Deny”, by the user in .*shell/ }).waitFor();
   assert.equal(await page.locator("section").count(), 2);
   deny();
-  await page.getByText("This is another question").waitFor(); // the last one of the group, alone
+  await page.getByText("This is a different question").waitFor(); // the last one of the group, alone
   deny();
   await page.getByText("Nothing is waiting for your answer").waitFor();
   assert.match(await page.locator("main").innerText(), /“Deny”, by the user in .*shell/);
@@ -241,7 +241,7 @@ step("a double click on Allow once answers one question", async () => {
   const page = await vs.webviewWith(/Question [12] of 2/);
   await page.locator("body.live").waitFor();
   await page.getByRole("button", { name: "Allow once", exact: true }).dblclick();
-  const next = await vs.webviewWith("This is another question");
+  const next = await vs.webviewWith("This is a different question");
   await next.locator("body.live").waitFor();
   await vs.status("MCP 1 waiting");
   assert.deepEqual([exists("one.txt"), exists("two.txt")].sort(), [false, true]);
@@ -258,7 +258,7 @@ step("a question that is gone is replaced visibly, and the last one leaves a not
   const waiting = write("waiting.txt");
   await page.getByText("Question 1 of 2").waitFor();
   other.close();
-  await page.getByText("This is another question").waitFor();
+  await page.getByText("This is a different question").waitFor();
   await heading(page, "write_file");
   agent.close();
   await page.getByText("Nothing is waiting for your answer").waitFor();

@@ -95,14 +95,14 @@ step("a brace and Enter make an object, and nothing else", async () => {
   await vs.command("File: Revert File");
 });
 
-step("a file that is saved with a mistake says in its lenses that the last valid version is in force", async () => {
+step("a file that is saved with a mistake says in its lenses that the last valid version stays in effect", async () => {
   await vs.openFile("mcp.json");
   await vs.lens("9 tools").waitFor();
   await focusEditor();
   await vs.page.keyboard.press("Control+End");
   await vs.page.keyboard.type("oops {");
   await vs.page.keyboard.press("Control+S");
-  await vs.lens("its last valid version is in force").waitFor();
+  await vs.lens("its last valid version stays in effect").waitFor();
   await vs.treeItem("9 tools").waitFor();
   const problems = await vs.problems();
   const lines = problems.filter(problem => /Ln \d+/.test(problem));

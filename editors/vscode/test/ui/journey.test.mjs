@@ -108,7 +108,7 @@ step("a server asks for values by a form, and the call continues with the answer
   await vs.pick("ask_name");
   await vs.pick("Run `ask_name`");
   await vs.status("MCP 1 waiting").then(item => item.click());
-  const question = await vs.webviewWith("Asks for");
+  const question = await vs.webviewWith("Requested values");
   const asked = (await question.locator("p.text").innerText()).split("\n");
   assert.match(asked.at(-1), /It asks because you called `ask_name`/);
   await press(question, "Accept…");

@@ -50,7 +50,7 @@ step("a lens says that VS Code starts the server itself, and the sidecar does no
   await press(await vs.webviewWith("demo-server"), "Trust");
   await vs.treeItem(/both.*asleep/s).waitFor();
   await vs.openFile(".vscode/mcp.json");
-  await vs.lens("starts it itself, outside of your rules · let MCP Sidecar run it").waitFor();
+  await vs.lens("starts it itself, without your rules · let MCP Sidecar run it").waitFor();
   const ours = (await vs.lenses()).filter(text => /^(Stop|Restart)$/.test(text));
   assert.deepEqual(ours, []);
   assert.deepEqual(running(), []);

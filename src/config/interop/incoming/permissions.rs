@@ -13,7 +13,7 @@ use crate::model::Level;
 /// The tool permissions of Zed's agent. Empty for other programs.
 #[derive(Debug, Default)]
 pub struct Permissions {
-    /// For tools without a permission of their own.
+    /// For tools without their own permission.
     default: Option<Permission>,
     /// By Zed's name for a tool, `mcp:server:tool`.
     tools: BTreeMap<String, Permission>,

@@ -33,7 +33,7 @@ pub static AGENT_TOOLS: Table = Table {
             ALL,
             "Levels of Copilot CLI's own tools, such as `bash` (`command`), `create` and `edit` (`path`).",
         ),
-        own(ANY_AGENT, ValueType::Tools, ALL, "Levels for every agent that has no rule for the tool itself."),
+        own(ANY_AGENT, ValueType::Tools, ALL, "Levels for every agent without its own rule for the tool."),
     ],
 };
 
@@ -61,6 +61,6 @@ pub static CONDITION: Table = Table {
             ALL,
             "The argument is a path inside this folder, after resolving `..` and symlinks.",
         ),
-        own("max", ValueType::Any, ALL, "The argument is a number and not greater than this."),
+        own("max", ValueType::Any, ALL, "The argument is a number that is not greater than this."),
     ],
 };

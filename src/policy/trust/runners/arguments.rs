@@ -56,7 +56,7 @@ impl Arguments {
         files.filter(|path| path.is_file()).filter_map(|path| path.parent().map(Path::to_path_buf)).collect()
     }
 
-    /// Which scripts of a package run. If this cannot be told, all of them.
+    /// Which scripts of a package run. All of them if this is unknown.
     pub fn scripts(&self, runners: &[&Runner]) -> Scripts {
         let node = runners.iter().any(|runner| runner.programs.contains(&"node"));
         let mut scripts = Scripts::None;

@@ -283,7 +283,7 @@ fn files_that_code_and_flags_name_are_pinned() {
 }
 
 #[test]
-fn code_in_arguments_is_said_to_load_what_it_wants() {
+fn code_in_arguments_is_reported_as_able_to_load_anything() {
     for (command, says) in [
         (&["node", "-e", "1"][..], "runs code from its arguments"),
         (&["env", "python3", "-c", "1"], "runs code from its arguments"),

@@ -216,7 +216,7 @@ async fn an_older_version_that_the_server_names_is_used() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_a_text_is_refused_in_words() {
+async fn a_version_that_is_not_a_string_is_refused_with_a_reason() {
     for (version, shown) in [(json!(5), "5"), (json!(null), "null"), (json!("banana"), "banana")] {
         let (wire, mut fake) = Fake::wired(64 << 10);
         let (options, _notices) = options();

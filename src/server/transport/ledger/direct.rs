@@ -1,4 +1,4 @@
-//! Requests that are sent beside rmcp: its loop costs two changes of task for each of them.
+//! Requests that bypass rmcp: its loop costs two task switches for each of them.
 
 use rmcp::model::{NumberOrString, RequestId};
 use tokio::time::Instant;

@@ -32,7 +32,7 @@ pub type Reply = Result<Box<RawValue>, ErrorData>;
 #[derive(Default)]
 struct Inner {
     raw: OnceLock<Box<RawValue>>,
-    /// Where the response to a call goes that is sent beside rmcp. Locked like `last_sign`.
+    /// Where the response to a call that bypasses rmcp goes. Locked like `last_sign`.
     reply: Option<Mutex<Option<oneshot::Sender<Reply>>>>,
     progress: Option<mpsc::Sender<Progress>>,
     call: Option<CallId>,
@@ -51,7 +51,7 @@ impl Slot {
         Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, ..Default::default() }))
     }
 
-    /// The same for a call that is sent beside rmcp. Its response arrives at the receiver.
+    /// The same for a call that bypasses rmcp. Its response arrives at the receiver.
     pub fn direct(
         progress: Option<mpsc::Sender<Progress>>,
         call: &CallId,
@@ -62,7 +62,7 @@ impl Slot {
         (Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, reply, ..Default::default() })), receiver)
     }
 
-    /// Passes on the response if the request was sent beside rmcp. Otherwise returns it.
+    /// Passes on the response if the request bypassed rmcp. Otherwise returns it.
     pub(super) fn reply(&self, reply: Reply) -> Option<Reply> {
         let Some(receiver) = &self.0.reply else { return Some(reply) };
         if let Some(receiver) = receiver.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -1,5 +1,5 @@
---- Turns keys into answers to questions, and sends them. Only a deliberate key counts: keys are dead for a moment after a
---- question appears, changes or is focused, and an answer that lasts or grants several things takes two keys.
+--- Turns keys into answers to questions, and sends them. Only a deliberate key counts: keys are ignored for a moment after a
+--- question appears, changes or is focused, and an answer that lasts or grants several things needs two keys.
 
 local client = require("mcp_sidecar.client")
 local question = require("mcp_sidecar.ui.question")

@@ -313,7 +313,7 @@ end
 function M.focus(id)
   prompt.hidden, prompt.queue = {}, workspaces.waiting_ids()
   local found = workspaces.find(id) or (not id and workspaces.questions()[1])
-  if not found then return client.info("no question waits for an answer") end
+  if not found then return client.info("no question is waiting for an answer") end
   if vim.fn.getcmdwintype() ~= "" then return client.warn("close the command-line window first") end
   show(found, true)
 end

@@ -2,7 +2,7 @@
 
 local M = {}
 
--- The titles of choices that fit beside a value. All of them are in the list to choose from.
+-- The titles of choices that fit next to a value. All of them are in the list to choose from.
 local LONGEST_TITLE = 16
 
 local empty = { integer = "0", number = "0", boolean = "false", list = "[]", choices = "[]" }

@@ -228,7 +228,7 @@ end
 
 local function disconnect()
   for _, agent in ipairs(selected("agent")) do
-    local question = ("Disconnect `%s`? Its calls end."):format(agent.name)
+    local question = ("Disconnect `%s`? Its calls are cancelled."):format(agent.name)
     if vim.fn.confirm(question, "&No\n&Disconnect", 1) == 2 then
       and_load("mcp.agent.disconnect", { agent = agent.id })
     end

@@ -1,4 +1,4 @@
---- Where the prompt is on the screen: beside the user's work while it is not focused, at the bottom when it is.
+--- Where the prompt is on the screen: next to the user's work while it is not focused, at the bottom when it is.
 
 local M = {}
 

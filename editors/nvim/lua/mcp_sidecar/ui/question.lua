@@ -306,7 +306,7 @@ function M.help(approval, marked)
     return vim.list_extend(lines, { "`v `  Open it in a tab page", "`q `  Hide it: the question keeps waiting" })
   end
   return vim.list_extend(lines, {
-    "`<Space>`  Mark the question under the cursor: answers are then about the marked ones only",
+    "`<Space>`  Mark the question under the cursor: answers then apply only to the marked ones",
     "`v `  Open the question under the cursor in a tab page, and answer it alone",
     "`q `  Hide them: the questions keep waiting",
   })

@@ -161,7 +161,7 @@ local function file_rows(files, width)
     local name = vim.fn.fnamemodify(file.path, ":~:.")
     for number, each in ipairs(vim.list_slice(file.errors, 1, MOST_ERRORS)) do
       local place, more = ("%s:%d"):format(name, each.line + 1), #file.errors - MOST_ERRORS
-      local rest = file.valid and "" or " (the last valid version is in force)"
+      local rest = file.valid and "" or " (the last valid version stays in effect)"
       if number == MOST_ERRORS and more > 0 then rest = (" (and %d more)"):format(more) end
       table.insert(items, {
         id = ("%s:%s"):format(place, each.message),

@@ -1,4 +1,4 @@
---- A sign-in that is under way: shows the page that the user opens in a browser. If the browser is on another machine, as
+--- A running sign-in: shows the page that the user opens in a browser. If the browser is on another machine, as
 --- with SSH, it cannot load the last page, and the user pastes the address of that page here. That address contains a code,
 --- so it is only passed on: it is not shown, and no history or log gets it.
 
@@ -20,7 +20,7 @@ local M = {}
 local under_way = {}
 
 local HINT = {
-  "Is your browser on another machine, as with SSH? Then it cannot load the last page, whose address begins with",
+  "If your browser is on another machine, as with SSH, it cannot load the last page, whose address begins with",
   "http://127.0.0.1. Copy that address there, press <CR> here, and paste it.",
 }
 
