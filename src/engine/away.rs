@@ -16,6 +16,9 @@ use crate::model::{CallKind, CallRecord, Decision, Error, Given, RequesterKind, 
 use crate::store::{AgentFigures, CallQuery};
 use crate::text::MASK;
 
+/// What the call log of version 0.2 says instead of [`NoAnswer::NobodyToAsk`].
+const EARLIER_NOBODY_TO_ASK: &str = "nobody could be asked";
+
 /// The fact that is remembered about a workspace: when its last editor left.
 const LEFT: &str = "editor-left";
 /// How long it may take until it is known that an editor has come or left.
@@ -149,7 +152,7 @@ impl Engine {
         let before = Timestamp::from_unix_millis(since.unix_millis() - LONGEST_CALL.as_millis() as i64);
         let query = CallQuery { since: Some(before), limit: Some(MAX_CALLS), ..CallQuery::default() };
         let mut away = Away { since: Some(since), until, ..Away::default() };
-        let nobody = NoAnswer::NobodyToAsk.to_string();
+        let unasked = [&*NoAnswer::NobodyToAsk.to_string(), EARLIER_NOBODY_TO_ASK];
         for record in self.0.store.calls(query).await? {
             // A call that was waiting when the editor left belongs to the absence, too.
             let ended = record.time.unix_millis() + (record.waited_ms + record.duration_ms) as i64;
@@ -166,7 +169,7 @@ impl Engine {
                 (&known.requester, &known.server, &known.tool, &known.arguments)
                     == (&record.requester, &record.server, &record.tool, &record.arguments)
             };
-            if is_denied && record.decided_by == nobody && !away.refused.iter().any(is_same) {
+            if is_denied && unasked.contains(&&*record.decided_by) && !away.refused.iter().any(is_same) {
                 away.refused.push(record);
             }
         }
