@@ -281,7 +281,7 @@ fn the_lock_files_name_no_host_but_the_public_registries() {
         let foreign = resolved.filter(|line| !line.contains("https://registry.npmjs.org/"));
         found.extend(foreign.map(|line| format!("{}: {line}", file.path)));
     }
-    nothing(found, "write the lock file anew with the public registry, or without addresses");
+    nothing(found, "write the lock file again with the public registry, or without addresses");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn every_link_in_a_document_leads_somewhere() {
             }
         }
     }
-    nothing(found, "mend the link");
+    nothing(found, "fix the link");
 }
 
 #[test]

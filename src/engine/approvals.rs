@@ -2,7 +2,7 @@
 //!
 //! A question is asked by a future, which belongs to the question's owner: a call, the start of a server, the
 //! connection of an agent. Dropping the future withdraws the question. Otherwise it ends in exactly one way: it is
-//! answered, it expires, or there is nobody left to ask. Whoever removes it from the list decides how it ended.
+//! answered, it expires, or there is nobody left to ask. The task that removes it from the list decides how it ended.
 //!
 //! The list is behind a `std` lock that is private to this file and never held over an await. Each access takes
 //! microseconds, so a channel would only add a queue.

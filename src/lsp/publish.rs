@@ -33,7 +33,7 @@ pub async fn publish(engine: Engine, editor: Editor) {
     let mut finished = engine.finished_calls();
     let mut agents = engine.agents().subscribe();
     let mut calls = engine.running_calls();
-    let mut told = Told::default();
+    let mut sent = SentState::default();
     // When to report what agents are doing: not with every call.
     let mut agents_due: Option<Instant> = None;
     // Calls of agents in other workspaces. Their records are written a moment later.
@@ -50,7 +50,7 @@ pub async fn publish(engine: Engine, editor: Editor) {
         tokio::select! {
             Ok(()) = pictures.changed() => {
                 let picture = pictures.borrow_and_update().clone();
-                for (method, params) in told.difference(&picture) {
+                for (method, params) in sent.difference(&picture) {
                     editor.tell(method, &params).await;
                 }
             }
@@ -136,11 +136,11 @@ type Tools = BTreeMap<Arc<str>, Arc<OfferedTool>>;
 
 /// What the editor already knows.
 #[derive(Default)]
-struct Told {
+struct SentState {
     servers: BTreeMap<ServerName, (Arc<ServerView>, ServerStatus)>,
 }
 
-impl Told {
+impl SentState {
     fn difference(&mut self, picture: &Snapshot) -> Vec<(&'static str, Value)> {
         let mut news = Vec::new();
         self.servers.retain(|name, _| {
@@ -158,7 +158,7 @@ impl Told {
             let server = ServerStatus::from(&**view);
             // The latency changes with every call. It is sent with the next change that matters.
             let worth_telling = ServerStatus { latency_ms: None, ..server.clone() };
-            if before.is_none_or(|(_, told)| *told != worth_telling) {
+            if before.is_none_or(|(_, sent)| *sent != worth_telling) {
                 news.push(message(&ServerChanged { server }));
             }
             let tools_before = before.map(|(before, _)| (before.tools.clone(), before.switched_on));

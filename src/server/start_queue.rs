@@ -36,7 +36,7 @@ impl StartQueue {
         Self { automatic: Arc::new(Semaphore::new(most)), requested: Arc::new(Semaphore::new(most)) }
     }
 
-    /// Waits for a turn. `requested` is cancelled as soon as somebody waits for the server.
+    /// Waits for a turn. `requested` is cancelled as soon as a caller waits for the server.
     pub async fn turn(&self, requested: &CancellationToken) -> StartTurn {
         let permit = tokio::select! {
             biased;

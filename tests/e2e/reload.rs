@@ -85,17 +85,17 @@ async fn a_server_that_is_changed_while_it_starts_is_one_process_in_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_that_does_not_parse_changes_nothing_and_is_told() {
+async fn a_save_that_does_not_parse_changes_nothing_and_is_reported() {
     let servers = json!({ "demo": demo() });
     let mut workspace = Workspace::open(servers.clone()).await;
     let before = workspace.connected("demo").await;
     let file = workspace.home.path("config/mcp.json");
     let good = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, &good[..good.len() / 2]).unwrap();
-    let told = workspace.reloaded(|told| !told.errors.is_empty()).await;
-    let errors = &told.errors[file.to_str().unwrap()];
-    assert!(errors[0].contains("unexpected end of file"), "{told:?}");
-    assert_eq!((told.changed.len(), told.removed.len(), told.unchanged), (0, 0, 1));
+    let reload = workspace.reloaded(|reload| !reload.errors.is_empty()).await;
+    let errors = &reload.errors[file.to_str().unwrap()];
+    assert!(errors[0].contains("unexpected end of file"), "{reload:?}");
+    assert_eq!((reload.changed.len(), reload.removed.len(), reload.unchanged), (0, 0, 1));
     assert_eq!(workspace.call("mcp__demo__echo", json!({ "text": "still here" })).await.unwrap(), "still here");
     let files = workspace.run(Config {}).await.files;
     let state = files.iter().find(|each| Path::new(&each.path) == file).unwrap();
@@ -150,7 +150,7 @@ async fn a_server_that_is_removed_is_gone_with_its_process_and_its_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_appear_later_are_noticed_whoever_they_belong_to() {
+async fn files_that_appear_later_are_noticed_no_matter_who_owns_them() {
     let home = Home::new();
     let mut workspace = Workspace::start(home, json!({}));
     std::fs::remove_file(workspace.home.path("config/mcp.json")).unwrap();

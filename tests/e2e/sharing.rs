@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use mcp_sidecar::protocol::answers::ServerList;
 use mcp_sidecar::protocol::commands::Servers;
 use mcp_sidecar::protocol::errors::ErrorKind;
 use mcp_sidecar::protocol::events::ApprovalsChanged;
@@ -160,7 +161,7 @@ async fn a_question_stands_in_every_window_and_the_first_answer_counts() {
 }
 
 #[tokio::test]
-async fn a_socket_that_nobody_listens_on_is_taken_over() {
+async fn a_socket_without_a_listener_is_replaced() {
     let stage = Stage::new();
     stage.address().secure().unwrap();
     drop(UnixListener::bind(stage.address().socket).unwrap());
@@ -191,7 +192,7 @@ async fn an_engine_that_is_killed_is_noticed_and_the_next_start_works() {
 }
 
 #[tokio::test]
-async fn a_window_that_goes_without_a_word_is_a_failure_of_its_own() {
+async fn a_window_that_disconnects_without_shutdown_ends_with_an_error() {
     let stage = Stage::new();
     let (editor, mut process) = stage.window().await.into_parts();
     drop(editor);
@@ -200,7 +201,7 @@ async fn a_window_that_goes_without_a_word_is_a_failure_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_killed_window_takes_nobody_along_but_what_only_it_used() {
+async fn a_killed_window_ends_only_the_servers_that_no_other_window_uses() {
     let stage = Stage::new();
     let (_editor, mut process) = stage.window().await.into_parts();
     process.start_kill().unwrap();
@@ -224,8 +225,8 @@ async fn a_shell_sees_the_project_after_a_killed_editor_or_an_agent() {
         for _ in 0..2 {
             let mut shell = Command::new(PROGRAM);
             shell.args(["list", "--json"]).envs(stage.home.variables()).current_dir(stage.home.project());
-            let listed: Value = serde_json::from_slice(&shell.output().await.unwrap().stdout).unwrap();
-            let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+            let listed: ServerList = serde_json::from_slice(&shell.output().await.unwrap().stdout).unwrap();
+            let names: Vec<&str> = listed.servers.iter().map(|server| server.name.as_str()).collect();
             assert_eq!(names, ["fixture", "of-the-project"]);
             assert_eq!(stage.engine(), Some(engine));
         }
@@ -244,7 +245,7 @@ async fn a_front_costs_next_to_nothing() {
 }
 
 #[tokio::test]
-async fn in_a_folder_that_others_can_write_an_editor_gets_an_engine_of_its_own() {
+async fn in_a_folder_that_others_can_write_an_editor_gets_its_own_engine() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     let runtime = stage.home.path("runtime");

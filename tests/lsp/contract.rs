@@ -68,10 +68,10 @@ async fn a_record_of_a_call_that_never_ran_holds_all_fields_and_says_what_refuse
     while calls.len() < 3 {
         calls = harness.run(Calls::default()).await.calls;
     }
-    let told: Vec<_> = calls.iter().map(|call| [&*call.tool, &*call.decision, &*call.decided_by]).collect();
+    let listed: Vec<_> = calls.iter().map(|call| [&*call.tool, &*call.decision, &*call.decided_by]).collect();
     let expected =
         [["echo", "deny", "cancelled"], ["nothing", "deny", "not-found"], ["add", "invalid", "invalid-arguments"]];
-    assert_eq!(told, expected, "{calls:?}");
+    assert_eq!(listed, expected, "{calls:?}");
     assert!(calls.iter().all(|call| call.result == Some(Value::Null)), "{calls:?}");
     let metrics = harness.run(Metrics { server: Some(name("demo")) }).await;
     assert_eq!(metrics.servers[0].tools, [], "what never ran has no duration");
@@ -128,7 +128,7 @@ async fn a_resource_a_prompt_and_an_entry_that_are_not_there_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_tool_that_changes_while_its_question_waits_is_asked_about_anew_with_the_difference() {
+async fn a_tool_that_changes_while_its_question_waits_is_asked_about_again_with_the_difference() {
     let mut harness = Harness::new(json!({ "servers": { "turncoat": faulty("turncoat") } }), json!({})).await;
     harness.until("turncoat", Status::Connected).await;
     let waiting = harness.begin_call("mcp__turncoat__greet", json!({}));
@@ -161,12 +161,12 @@ async fn an_address_that_anybody_can_listen_to_is_warned_about_before_the_server
 }
 
 #[tokio::test]
-async fn what_a_server_says_about_itself_is_told_without_what_cannot_be_seen() {
+async fn what_a_server_says_about_itself_is_shown_without_hidden_characters() {
     let mut harness = Harness::new(json!({ "servers": { "sly": faulty("sly") } }), json!({})).await;
     let status = harness.until("sly", Status::Connected).await;
     let tools = harness.run(Tools::default()).await;
-    let told: Vec<&str> = tools.tools.iter().map(|tool| tool.description.as_str()).collect();
-    assert_eq!(told, ["plain ⟨U+202E⟩words ⟨U+001B⟩[31mred⟨U+001B⟩[0m"]);
+    let listed: Vec<&str> = tools.tools.iter().map(|tool| tool.description.as_str()).collect();
+    assert_eq!(listed, ["plain ⟨U+202E⟩words ⟨U+001B⟩[31mred⟨U+001B⟩[0m"]);
     assert_eq!(status.tools[0].description.as_str(), "plain ⟨U+202E⟩words ⟨U+001B⟩[31mred⟨U+001B⟩[0m");
     let warnings = status.warnings.join("\n");
     assert!(warnings.contains("ignored tool `ec⟨U+200B⟩ho`: its name contains invisible characters"), "{warnings}");
@@ -234,7 +234,7 @@ async fn a_program_of_the_project_that_was_replaced_waits_for_trust_when_it_is_s
 }
 
 #[tokio::test]
-async fn settings_that_do_not_count_are_told_to_the_editor() {
+async fn settings_that_do_not_count_are_reported_to_the_editor() {
     let home = Home::new();
     std::fs::create_dir_all(home.paths().config_dir).unwrap();
     std::fs::write(home.paths().settings_file(), "nonsense = 1\n").unwrap();
@@ -246,7 +246,7 @@ async fn settings_that_do_not_count_are_told_to_the_editor() {
 }
 
 #[tokio::test]
-async fn a_state_database_that_was_set_aside_is_told_to_the_editor() {
+async fn a_state_database_that_was_moved_away_is_reported_to_the_editor() {
     let home = Home::new();
     std::fs::create_dir_all(&home.paths().state_dir).unwrap();
     std::fs::write(home.paths().database(), "no database at all, and long enough to look into".repeat(100)).unwrap();

@@ -167,7 +167,7 @@ async fn a_project_server_with_the_name_of_the_users_own_gets_its_denials_and_no
 }
 
 #[tokio::test]
-async fn a_project_server_whose_name_looks_like_that_of_the_users_own_is_said_to_be_another() {
+async fn a_project_server_with_a_name_similar_to_one_of_the_user_is_reported_as_another_server() {
     let own = servers(json!({ "github": demo(json!({})), "memory": demo(json!({})) }));
     let planted = servers(json!({ "GitHub": demo(json!({})), "rnemory": demo(json!({})), "gitlab": demo(json!({})) }));
     let mut harness = Harness::new(own, planted).await;

@@ -40,7 +40,7 @@ async fn what_is_allowed_runs_and_what_is_denied_does_not_whatever_the_user_says
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_told_by_path_before_anything_is_sent() {
+async fn invalid_arguments_are_reported_by_path_before_anything_is_sent() {
     let mut harness = harness(json!({ "*": "allow-always" })).await;
     let error = harness.call("mcp__demo__add", json!({ "a": "one", "b": 2 })).await.unwrap_err();
     assert_eq!((error.code, error.kind()), (-32602, Some(ErrorKind::InvalidArguments)));
@@ -217,7 +217,7 @@ async fn a_level_may_depend_on_the_arguments_and_says_where_it_comes_from() {
 }
 
 #[tokio::test]
-async fn an_editor_without_a_prompt_of_its_own_is_asked_by_a_message_with_buttons() {
+async fn an_editor_without_its_own_prompt_is_asked_by_a_message_with_buttons() {
     let harness = harness(json!({})).await;
     let Harness { home, engine, editor } = harness;
     let (mut plain, _end) = crate::support::attach_to(&engine);

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_stay_in_order_and_complete_whoever_writes_them() {
+    async fn messages_stay_in_order_and_complete_no_matter_who_writes_them() {
         let (stream, mut other) = duplex(7);
         let written = Arc::new(AtomicUsize::new(0));
         let count = written.clone();
