@@ -43,7 +43,9 @@ export function registerActions(app: App): Disposable[] {
     return asked;
   };
   const forget = () => lists.clear();
-  register(app, "mcpSidecar.action.run", (action: string | undefined, selected: Selected) => run(app, action, selected));
+  register(app, "mcpSidecar.action.run", (action: string | undefined, selected: Selected) =>
+    run(app, action, selected),
+  );
   return [
     sidecar.onRunStatus(forget),
     sidecar.state.onServers(forget),

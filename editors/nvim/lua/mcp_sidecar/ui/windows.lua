@@ -287,13 +287,13 @@ end
 
 ---Runs something after a buffer is gone; `q` also goes back.
 ---@param buffer integer
----@param covering mcp_sidecar.Covering
-function M.on_close(buffer, covering)
+---@param cover mcp_sidecar.Covering
+function M.on_close(buffer, cover)
   M.map(buffer, "n", "q", function()
     M.close()
-    covering.back()
+    cover.back()
   end, "close")
-  vim.api.nvim_create_autocmd("BufWipeout", { buffer = buffer, once = true, callback = function() covering.closed() end })
+  vim.api.nvim_create_autocmd("BufWipeout", { buffer = buffer, once = true, callback = function() cover.closed() end })
 end
 
 ---@class mcp_sidecar.Key one or more keys, separated by blanks, and their action
