@@ -143,7 +143,7 @@ async fn show_message(engine: Engine, shown_in: ShownIn, message: Message, ended
         actions: Some(titles.map(button).collect()),
     };
     let answer: Result<Option<MessageActionItem>, _> =
-        editor.ask_until(ShowMessageRequest::METHOD, &params, ended.cancelled()).await;
+        editor.send_request_until(ShowMessageRequest::METHOD, &params, ended.cancelled()).await;
     let chosen = match &answer {
         Ok(Some(chosen)) => buttons.iter().find(|(title, _)| *title == chosen.title).map(|(_, button)| *button),
         _ => None,

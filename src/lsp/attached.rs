@@ -43,11 +43,12 @@ impl editors::Editor for AttachedEditor {
         let editor = self.editor.clone();
         async move {
             let request = Sample { server, params };
-            let failed = match tokio::time::timeout(SAMPLING_TIMEOUT, editor.ask(Sample::METHOD, &request)).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "the editor did not answer the sampling request".to_owned(),
-            };
+            let failed =
+                match tokio::time::timeout(SAMPLING_TIMEOUT, editor.send_request(Sample::METHOD, &request)).await {
+                    Ok(Ok(answer)) => return Ok(answer),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "the editor did not answer the sampling request".to_owned(),
+                };
             Err(Error::Connection { server: request.server, message: failed })
         }
         .boxed()
@@ -59,7 +60,7 @@ impl editors::Editor for AttachedEditor {
             let Ok(uri) = Url::parse(&page.url) else { return false };
             if let Some(server) = page.sign_in_to.filter(|_| is_plugin) {
                 let sign_in = SignInPage { server, page: uri.to_string() };
-                editor.tell(SignInPage::METHOD, &sign_in).await;
+                editor.send_notification(SignInPage::METHOD, &sign_in).await;
             }
             let params = ShowDocumentParams { uri, external: Some(true), take_focus: Some(true), selection: None };
             match tokio::time::timeout(DELIVERY_TIMEOUT, editor.request::<ShowDocument>(&params)).await {
@@ -83,7 +84,7 @@ impl editors::Editor for AttachedEditor {
         let editor = self.editor.clone();
         async move {
             let request = Buffer { file };
-            let answer = editor.ask::<_, BufferText>(Buffer::METHOD, &request);
+            let answer = editor.send_request::<_, BufferText>(Buffer::METHOD, &request);
             tokio::time::timeout(BUFFER_TIMEOUT, answer).await.ok()?.ok()?.text
         }
         .boxed()
@@ -94,7 +95,7 @@ impl editors::Editor for AttachedEditor {
         async move {
             let request = SdkMessage { server, message };
             // Lua sends an empty object as an empty list, so the answer is not parsed.
-            let delivery = editor.ask::<_, Value>(SdkMessage::METHOD, &request);
+            let delivery = editor.send_request::<_, Value>(SdkMessage::METHOD, &request);
             matches!(tokio::time::timeout(DELIVERY_TIMEOUT, delivery).await, Ok(Ok(_)))
         }
         .boxed()

@@ -106,7 +106,7 @@ pub async fn ask(session: Arc<EditorSession>, approval: Approval) {
     let buttons: Vec<String> = match &method {
         AnswerMethod::Buttons(answers) => answers.iter().map(|(title, _)| title.clone()).collect(),
         AnswerMethod::File => vec![FILL_IN.to_owned()],
-        AnswerMethod::Terminal => return tell(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
+        AnswerMethod::Terminal => return show_message(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
     };
     let chosen = choose(shown_in, text(&approval), &buttons).await;
     let content = match (&method, chosen.as_deref()) {
@@ -117,14 +117,14 @@ pub async fn ask(session: Arc<EditorSession>, approval: Approval) {
         },
         (AnswerMethod::File, Some(FILL_IN)) => match fill_in(&session, shown_in, &approval, schema, &form).await {
             Some(content) => Some(content),
-            None => return tell(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
+            None => return show_message(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
         },
         _ => return close(&session, shown_in, &approval),
     };
     let decision = if content.is_some() { "accept" } else { "decline" };
     let reply = Reply { decision, content: content.map(Value::Object), ..Reply::default() };
     if let Err(error) = session.engine.resolve(std::slice::from_ref(&approval.id), &reply, &shown_in.identity).await {
-        tell(shown_in, MessageType::WARNING, error.to_string()).await;
+        show_message(shown_in, MessageType::WARNING, error.to_string()).await;
     }
 }
 
@@ -147,7 +147,7 @@ fn close(session: &EditorSession, shown_in: &ShownIn, approval: &Approval) {
     }
 }
 
-async fn tell(shown_in: &ShownIn, typ: MessageType, message: String) {
+async fn show_message(shown_in: &ShownIn, typ: MessageType, message: String) {
     shown_in.editor.notify::<ShowMessage>(&ShowMessageParams { typ, message }).await;
 }
 
@@ -194,7 +194,7 @@ async fn fill_in(
         };
         last = saved;
         let message = format!("Not sent yet. Correct this and save the file again:\n{}", problems.join("\n"));
-        tell(shown_in, MessageType::WARNING, message).await;
+        show_message(shown_in, MessageType::WARNING, message).await;
     }
 }
 

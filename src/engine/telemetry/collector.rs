@@ -118,10 +118,10 @@ impl Collector {
                 "use an https address in `telemetry.otlp-endpoint`, or remove `telemetry.otlp-headers`",
             ));
         }
-        if let Some(looked) = &self.headers
-            && (&looked.written, &looked.commands) == (written, commands)
+        if let Some(resolved) = &self.headers
+            && (&resolved.written, &resolved.commands) == (written, commands)
         {
-            return Ok(looked.headers.clone());
+            return Ok(resolved.headers.clone());
         }
         let mut headers = HeaderMap::new();
         for (name, value) in written {

@@ -63,10 +63,12 @@ impl Front for Script {
                 }
                 "panic" => panic!("requested"),
                 "notes" => notes,
-                "ask" => editor.ask("question", &json!({})).await.unwrap_or_else(|error| json!(error.to_string())),
+                "ask" => {
+                    editor.send_request("question", &json!({})).await.unwrap_or_else(|error| json!(error.to_string()))
+                }
                 "give-up" => {
                     // Poll once to send the request, then drop it.
-                    assert!(editor.ask::<_, Value>("question", &json!({})).now_or_never().is_none());
+                    assert!(editor.send_request::<_, Value>("question", &json!({})).now_or_never().is_none());
                     json!("gave up")
                 }
                 _ => params.unwrap_or_default(),

@@ -152,10 +152,10 @@ impl Resolved {
         let approvals: Vec<_> = approvals.iter().collect();
         let effect = shared_effect(decision, &approvals);
         let undo = undo(&approvals, decision.starts_with("allow-")).filter(|_| effect.is_some());
-        let (effect, short_effect) = effect.map(|Effect { text, short }| (text, short)).unzip();
-        let effect = match not_saved {
-            Some(why) => Some(format!("{}{}", effect.map(|effect| effect + " ").unwrap_or_default(), lost(why))),
-            None => effect,
+        let (effect, short_effect) = match (effect, not_saved) {
+            (Some(effect), Some(why)) => (Some(format!("{} {}", effect.text, lost(why))), None),
+            (None, Some(why)) => (Some(lost(why)), None),
+            (effect, None) => effect.map(|Effect { text, short }| (text, short)).unzip(),
         };
         Self {
             resolved: approvals.iter().map(|approval| approval.id.clone()).collect(),
