@@ -89,11 +89,11 @@ struct Pending(Mutex<Requests>);
 #[derive(Default)]
 struct Requests {
     last_id: i64,
-    waiting: HashMap<i64, Waiting>,
+    waiting: HashMap<i64, OpenRequest>,
     ended: bool,
 }
 
-struct Waiting {
+struct OpenRequest {
     /// Closed if the request was cancelled.
     respond: oneshot::Sender<Result<Value, CommandError>>,
     progress: Option<mpsc::Sender<Progress>>,
@@ -172,7 +172,7 @@ impl LspClient {
 
     fn begin<T>(&self, progress: Option<mpsc::Sender<Progress>>, message: impl FnOnce(i64) -> Vec<u8>) -> Response<T> {
         let (respond, receiver) = oneshot::channel();
-        let id = self.pending.add(Waiting { respond, progress });
+        let id = self.pending.add(OpenRequest { respond, progress });
         if self.outbox.try_send(message(id)).is_err() {
             self.pending.requests().waiting.remove(&id);
         }
@@ -266,7 +266,7 @@ impl From<jsonrpc::Error> for CommandError {
 
 impl Pending {
     /// The id of a new request. Without room for it, its response is an error.
-    fn add(&self, waiting: Waiting) -> i64 {
+    fn add(&self, waiting: OpenRequest) -> i64 {
         let mut requests = self.requests();
         requests.last_id += 1;
         let id = requests.last_id;

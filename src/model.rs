@@ -12,7 +12,9 @@ mod time;
 pub mod tokens;
 mod tool;
 
-pub use call::{CallId, CallKind, CallRecord, CallResult, Given, Requester, RequesterKind, ResultSize, ToolCall};
+pub use call::{
+    CallId, CallKind, CallRecord, CallResult, Requester, RequesterKind, ResultSize, ToolCall, UserDecision,
+};
 pub use error::{Error, Result, Violation};
 pub use hook_agent::HookAgent;
 pub use level::{Decision, Level};

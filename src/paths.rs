@@ -67,6 +67,16 @@ impl Paths {
         Self::from_variables(&|name| std::env::var_os(name), Path::new(MANAGED))
     }
 
+    /// All locations in one folder, apart from the user's own files.
+    pub fn under(folder: &Path) -> Self {
+        Self {
+            config_dir: folder.join("config"),
+            state_dir: folder.join("state"),
+            runtime_dir: folder.join("run"),
+            managed_config: folder.join("managed.json"),
+        }
+    }
+
     fn from_variables(variable: &dyn Fn(&str) -> Option<OsString>, managed: &Path) -> Result<Self, PathsError> {
         // Only require a home folder if there is no override: a container may have none.
         let strategy = || etcetera::base_strategy::Xdg::new().map_err(|_| PathsError::NoHome);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use url::Url;
 
-pub use answer::{Detail, Listed};
+pub use answer::{ListedServer, ServerDetail};
 
 use crate::model::{Error, Result, Timestamp};
 use crate::text::counted;
@@ -66,8 +66,8 @@ pub struct Answered<T> {
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
-    pub servers: Vec<Listed>,
+pub struct SearchResult {
+    pub servers: Vec<ListedServer>,
     /// Entries that break the rules of the registry, such as control characters in a name.
     pub invalid: usize,
     /// There are more than were read.
@@ -82,12 +82,12 @@ impl Registry {
     }
 
     /// The servers whose name, title or description contains all words. The registry itself searches only in names.
-    pub async fn search(&self, query: &str) -> Result<Answered<Found>> {
+    pub async fn search(&self, query: &str) -> Result<Answered<SearchResult>> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let Some(longest) = words.iter().max_by_key(|word| word.len()) else {
             return Err(Error::InvalidParams("type a word to search for".to_owned()));
         };
-        let mut found = Found::default();
+        let mut found = SearchResult::default();
         let mut stale_since = None;
         let mut cursor: Option<String> = None;
         for page in 0..MAX_PAGES {
@@ -109,7 +109,7 @@ impl Registry {
     }
 
     /// The newest version of a server, or this one.
-    pub async fn server(&self, name: &str, version: Option<&str>) -> Result<Answered<Detail>> {
+    pub async fn server(&self, name: &str, version: Option<&str>) -> Result<Answered<ServerDetail>> {
         if !answer::is_name(name) {
             let message = format!(
                 "`{}` is not a name of the registry; expected a name such as `io.github.user/weather`",
@@ -136,7 +136,7 @@ impl Registry {
     }
 
     async fn fetch(&self, url: Url) -> Result<Answered<String>> {
-        if let Some(kept) = self.cache.get(&url).await.filter(cache::Kept::is_fresh) {
+        if let Some(kept) = self.cache.get(&url).await.filter(cache::CachedResponse::is_fresh) {
             return Ok(Answered { value: kept.body, stale_since: None });
         }
         match client::get(url.clone()).await {
@@ -158,9 +158,9 @@ impl Registry {
     }
 }
 
-impl Detail {
-    /// The definition of the server. `way` chooses one of [`Detail::ways`].
-    pub fn offer(&self, way: Option<&str>) -> Result<Offer> {
-        convert::offer(self, way).map_err(Error::InvalidParams)
+impl ServerDetail {
+    /// The definition of the server. `package_type` chooses one of [`ServerDetail::package_types`].
+    pub fn offer(&self, package_type: Option<&str>) -> Result<Offer> {
+        convert::offer(self, package_type).map_err(Error::InvalidParams)
     }
 }

@@ -258,7 +258,7 @@ impl Server {
         matches!(*self.0.link.borrow(), Link::Asleep)
     }
 
-    /// Somebody waits for it, so it starts before those that start by themselves.
+    /// A caller waits for it, so it starts before those that start by themselves.
     pub fn hurry(&self) {
         self.0.requests.try_send(ActorRequest::Use).ok();
     }

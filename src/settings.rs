@@ -43,15 +43,15 @@ pub struct Settings {
     pub sets: BTreeMap<String, Vec<String>>,
     /// Name → the program that prints the secret, and its arguments.
     pub secret_commands: BTreeMap<String, Vec<String>>,
-    stated: Stated,
+    stated: SettingsInFile,
 }
 
 /// The names of the settings that `config.toml` contains. An editor cannot lower these protections.
 #[derive(Debug, Clone, Default)]
-struct Stated(BTreeSet<String>);
+struct SettingsInFile(BTreeSet<String>);
 
 /// Settings with the same values are equal, whether they were written down or are the defaults.
-impl PartialEq for Stated {
+impl PartialEq for SettingsInFile {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -303,7 +303,7 @@ impl Default for Settings {
             agents: BTreeMap::new(),
             sets: BTreeMap::new(),
             secret_commands: BTreeMap::new(),
-            stated: Stated::default(),
+            stated: SettingsInFile::default(),
         }
     }
 }

@@ -27,7 +27,7 @@ use super::callers::CallerGuard;
 use super::catalog::Catalog;
 use super::extensions::passed_meta;
 use super::handler::{Handler, is_stateless};
-use super::long_results::{self, Place};
+use super::long_results::{self, PagePosition};
 use super::session::AgentView;
 use super::transport::over_budget;
 use super::{notices, response, search, unknown_fields};
@@ -37,7 +37,7 @@ use crate::engine::asking::Asker;
 use crate::engine::gate::{CallRequest, Outcome};
 use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
-use crate::model::{CallId, CallKind, Decision, Error, Given, Result, ServerName, ToolId};
+use crate::model::{CallId, CallKind, Decision, Error, Result, ServerName, ToolId, UserDecision};
 use crate::server::connection::Progress;
 use crate::server::heavy;
 
@@ -246,7 +246,7 @@ impl Handler {
 
     /// The next page of a long result of this agent.
     fn next_page(&self, agent: &AgentView, arguments: &Map<String, Value>) -> Result<String, String> {
-        let place = Place::of_arguments(arguments)?;
+        let place = PagePosition::of_arguments(arguments)?;
         let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id);
         let kept = kept.ok_or("the result with this id is no longer available; call the tool again")?;
         let limit = agent.view.result_limit.unwrap_or(usize::MAX);
@@ -302,11 +302,11 @@ impl Handler {
             (is_stateless(context) && context.meta.log_level().is_some()).then(|| self.endpoint().engine.notices());
         let id = CallId::random();
         let caller = self.endpoint().callers.begin(&id, self.session.number);
-        let wish = CallRequest {
+        let request = CallRequest {
             kind: CallKind::Tool,
             id,
             arguments,
-            decision: self.host_has_asked(&tool).then(|| Given {
+            decision: self.host_has_asked(&tool).then(|| UserDecision {
                 decision: Decision::AllowOnce,
                 by: AnsweredBy::Agent(agent.requester.name.clone()).to_string().into(),
             }),
@@ -323,7 +323,7 @@ impl Handler {
             turn: Turn::default(),
         };
         let engine = self.endpoint().engine.clone();
-        let work = async move { engine.call_for(wish, asker).await }.boxed();
+        let work = async move { engine.call_for(request, asker).await }.boxed();
         RunningCall {
             work,
             progress,

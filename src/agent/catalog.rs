@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::search::{self, Searched};
+use super::search::{self, SearchableTools};
 use super::session::AgentView;
 use super::{long_results, names};
 use crate::config::Launch;
@@ -38,7 +38,7 @@ pub struct Catalog {
     /// The URIs of resources and of templates.
     pub uris: BTreeMap<String, (ServerName, String)>,
     /// All tools, for an agent that searches them.
-    pub searched: Searched,
+    pub searched: SearchableTools,
 }
 
 /// A complete list as raw JSON.
@@ -126,7 +126,7 @@ impl Catalog {
         };
         if agent.search {
             let servers: Vec<&str> = views.iter().map(|view| view.definition.name.as_str()).collect();
-            catalog.searched = Searched::new(std::mem::replace(&mut tools, search::tools(&servers)));
+            catalog.searched = SearchableTools::new(std::mem::replace(&mut tools, search::tools(&servers)));
         }
         if agent.view.result_limit.is_some() {
             tools.push(long_results::tool());

@@ -68,7 +68,7 @@ impl Handler {
 
     /// A page of a long result, if the URI is that of one which this agent has got.
     pub(super) fn read_page(&self, agent: &AgentView, uri: &str) -> Option<Result<RawJson, ErrorData>> {
-        let place = Place::of_uri(uri)?;
+        let place = PagePosition::of_uri(uri)?;
         let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id)?;
         let page = page(&kept, &place, agent.view.result_limit?);
         Some(page.map_err(|text| ErrorData::invalid_params(text, None)).and_then(|page| {
@@ -80,12 +80,12 @@ impl Handler {
 
 /// A part of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PagePosition {
     pub id: String,
     pub offset: usize,
 }
 
-impl Place {
+impl PagePosition {
     /// The arguments of `read_result`.
     pub fn of_arguments(arguments: &Map<String, Value>) -> Result<Self, String> {
         let id = arguments.get("id").and_then(Value::as_str).ok_or("`id` must be the id of a result")?;
@@ -96,7 +96,7 @@ impl Place {
         Ok(Self { id: id.to_owned(), offset: offset.ok_or("`offset` must be a whole number")? })
     }
 
-    pub fn of_uri(uri: &str) -> Option<Self> {
+    fn of_uri(uri: &str) -> Option<Self> {
         let (id, query) = uri.strip_prefix(URI)?.split_once("?offset=")?;
         Some(Self { id: id.to_owned(), offset: query.parse().ok()? })
     }
@@ -130,7 +130,7 @@ pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<RawJson> {
             dropped += 1;
         }
     }
-    let next = Place { id: id.to_owned(), offset: end };
+    let next = PagePosition { id: id.to_owned(), offset: end };
     content.push(json!({ "type": "text", "text": note(&next, text.whole.len(), dropped) }));
     if end < text.whole.len() {
         let name = "The rest of this result";
@@ -141,7 +141,7 @@ pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<RawJson> {
 }
 
 /// What is left out, and how to read on.
-fn note(next: &Place, length: usize, dropped: usize) -> String {
+fn note(next: &PagePosition, length: usize, dropped: usize) -> String {
     let mut note = match next.offset < length {
         true => format!(
             "[This result is too long to be returned at once. Above is the text up to byte {} of {length}. To continue, call \
@@ -160,7 +160,7 @@ fn note(next: &Place, length: usize, dropped: usize) -> String {
 }
 
 /// One page of a kept result, with a note how to read on.
-pub fn page(raw: &RawValue, place: &Place, limit: usize) -> Result<String, String> {
+pub fn page(raw: &RawValue, place: &PagePosition, limit: usize) -> Result<String, String> {
     let mut result: Map<String, Value> =
         serde_json::from_str(raw.get()).map_err(|_| "this result is not an object".to_owned())?;
     let text = Text::of(&mut result);
@@ -189,7 +189,7 @@ pub fn page_result(page: Result<String, String>) -> CallToolResult {
 }
 
 /// A page as the result of `resources/read`.
-pub fn page_contents(uri: &str, page: &str) -> Option<RawJson> {
+fn page_contents(uri: &str, page: &str) -> Option<RawJson> {
     let contents = json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": page }] });
     to_raw_value(&contents).ok().map(RawJson::from)
 }
@@ -265,8 +265,8 @@ mod tests {
         let first = cut["content"][0]["text"].as_str().unwrap();
         assert!(first.len() <= 8_000 && first.ends_with('\n'), "{}", first.len());
         let link = cut["content"][2]["uri"].as_str().unwrap();
-        let mut place = Place::of_uri(link).unwrap();
-        assert_eq!(place, Place { id: "id1".to_owned(), offset: first.len() });
+        let mut place = PagePosition::of_uri(link).unwrap();
+        assert_eq!(place, PagePosition { id: "id1".to_owned(), offset: first.len() });
         let note = cut["content"][1]["text"].as_str().unwrap();
         assert!(note.contains(&format!("{{\"id\": \"id1\", \"offset\": {}}}", first.len())), "{note}");
         let mut whole = first.to_owned();
@@ -311,11 +311,11 @@ mod tests {
     fn places_that_are_not_in_the_result_are_refused() {
         let result = raw(&json!({ "content": [{ "type": "text", "text": "é" }] }));
         for offset in [1, 3, usize::MAX] {
-            assert!(page(&result, &Place { id: String::new(), offset }, 2_000).unwrap_err().contains("2 bytes"));
+            assert!(page(&result, &PagePosition { id: String::new(), offset }, 2_000).unwrap_err().contains("2 bytes"));
         }
         for odd in ["mcp-sidecar://results/a", "mcp-sidecar://results/a?offset=x", "demo://results/a?offset=0"] {
-            assert_eq!(Place::of_uri(odd), None, "{odd}");
+            assert_eq!(PagePosition::of_uri(odd), None, "{odd}");
         }
-        assert!(Place::of_arguments(&Map::new()).unwrap_err().contains("`id`"));
+        assert!(PagePosition::of_arguments(&Map::new()).unwrap_err().contains("`id`"));
     }
 }

@@ -16,7 +16,7 @@ use crate::server::heavy;
 use crate::text::{holds_hidden, mask, one_line, show_hidden, visible};
 
 /// Begins the text for a model about a call that the user changed.
-pub const EDITED: &str = "The user changed the arguments of this call before allowing it:";
+const EDITED: &str = "The user changed the arguments of this call before allowing it:";
 /// The longest error text that is sent to a model.
 const LONGEST: usize = 8_000;
 
@@ -116,7 +116,7 @@ fn with_titles_shown(raw: RawJson) -> RawJson {
 }
 
 /// A result that begins with a note for the model.
-pub fn with_note(raw: RawJson, note: &str) -> RawJson {
+fn with_note(raw: RawJson, note: &str) -> RawJson {
     let Ok(mut result) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return raw };
     if let Some(content) = result.get_mut("content").and_then(Value::as_array_mut) {
         content.insert(0, json!({ "type": "text", "text": visible(&mask(note), LONGEST) }));

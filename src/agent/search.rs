@@ -56,13 +56,13 @@ pub fn tools(servers: &[&str]) -> Vec<Value> {
 
 /// All tools that can be found.
 #[derive(Default)]
-pub struct Searched {
+pub struct SearchableTools {
     tools: Vec<Value>,
     /// Made for the first search.
     index: OnceLock<Index>,
 }
 
-impl Searched {
+impl SearchableTools {
     pub fn new(tools: Vec<Value>) -> Self {
         Self { tools, index: OnceLock::new() }
     }
@@ -82,7 +82,7 @@ impl Searched {
 }
 
 /// The result of `find_tools`, or an error message.
-pub fn find(searched: &Searched, arguments: &Map<String, Value>) -> Result<Value, String> {
+pub fn find(searched: &SearchableTools, arguments: &Map<String, Value>) -> Result<Value, String> {
     let query = match arguments.get("query") {
         None | Some(Value::Null) => "",
         Some(Value::String(query)) => query,
@@ -187,7 +187,7 @@ mod tests {
         ];
         let mut arguments = json!({ "query": query });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let answer = find(&Searched::new(tools.into()), arguments.as_object().unwrap()).unwrap();
+        let answer = find(&SearchableTools::new(tools.into()), arguments.as_object().unwrap()).unwrap();
         let names = answer["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         names.chain(answer.get("more").map(|more| format!("{more} more"))).collect()
     }
@@ -207,14 +207,14 @@ mod tests {
         assert_eq!(found("", json!({ "limit": 2 })), ["fs__read_file", "fs__writeFile", "2 more"]);
         let large = "x".repeat(MAX_BYTES);
         let tools = [tool("a__a", &large), tool("a__b", &large)];
-        let answer = find(&Searched::new(tools.into()), &Map::new()).unwrap();
+        let answer = find(&SearchableTools::new(tools.into()), &Map::new()).unwrap();
         assert_eq!((answer["tools"].as_array().unwrap().len(), &answer["more"]), (1, &json!(1)));
     }
 
     #[test]
     fn invalid_arguments_are_reported() {
         for (arguments, word) in [(json!({ "query": 3 }), "query"), (json!({ "query": "", "limit": 0 }), "limit")] {
-            assert!(find(&Searched::default(), arguments.as_object().unwrap()).unwrap_err().contains(word));
+            assert!(find(&SearchableTools::default(), arguments.as_object().unwrap()).unwrap_err().contains(word));
         }
         assert!(parse_call(Map::new()).unwrap_err().contains("find_tools"));
         let odd = json!({ "name": "a", "arguments": [] });

@@ -68,7 +68,7 @@ pub(super) async fn checked(
     }
     let check = FormCheck { server: Some(form), values, ..FormCheck::default() };
     let checked = engine.call(check).await?;
-    report(&checked.warnings, "warning", Color::Waiting)?;
+    report(&checked.warnings, "warning", Color::Attention)?;
     if !checked.problems.is_empty() {
         report(&checked.problems, "error", Color::Bad)?;
         let name = new.name.map_or_else(|| "the server".to_owned(), |name| format!("`{name}`"));

@@ -190,8 +190,8 @@ fn table(engine: &EngineClient, agents: &[AgentStatus]) -> Table {
             shown => one_line(shown, 200),
         };
         let color = match () {
-            () if agent.paused || agent.problem.is_some() => Color::Waiting,
-            () if agent.calls.iter().any(|call| call.question.is_some()) => Color::Waiting,
+            () if agent.paused || agent.problem.is_some() => Color::Attention,
+            () if agent.calls.iter().any(|call| call.question.is_some()) => Color::Attention,
             () if agent.calls.is_empty() => Color::Dim,
             () => Color::Good,
         };

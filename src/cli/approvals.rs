@@ -106,7 +106,7 @@ fn changes(before: &[Approval], now: &[Approval], closed: &[ClosedApproval], ver
     });
     let mut text: String = ended.collect();
     for question in now.iter().filter(|question| !is_in(before, question)) {
-        text.push_str(&line(Color::Waiting, "waiting", question, now, ""));
+        text.push_str(&line(Color::Attention, "waiting", question, now, ""));
         if verbose {
             text.push_str(&full(question, style));
         }
@@ -130,7 +130,7 @@ fn table(questions: &[Approval]) -> Table {
             Cell::plain(asker(question)),
             Cell::new(Color::Dim, format_time(question.created_at)),
             Cell::new(Color::Dim, format_time(question.expires_at)),
-            Cell::new(Color::Waiting, one_line(&question.title, 400)),
+            Cell::new(Color::Attention, one_line(&question.title, 400)),
         ]);
     }
     table

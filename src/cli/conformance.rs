@@ -7,23 +7,24 @@
 mod sample;
 mod simulated_user;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 use url::Url;
 
 use super::Status;
 use super::context::Context;
 use crate::engine::Engine;
-use crate::engine::edit::NoBuffers;
 use crate::engine::editors::Identity;
-use crate::engine::turns::Turn;
-use crate::model::Result;
+use crate::model::{Error, Result, ServerName};
 use crate::paths::Paths;
-use crate::protocol::{self, commands::AnyCommand};
+use crate::protocol;
+use crate::protocol::answers::{SessionChange, ToolList};
+use crate::protocol::commands::{self, Command, ServerAuth, ServerStart, ServersSet, Tools};
+use crate::protocol::types::{Object, ServerStatus, Status as ServerState};
 use crate::secrets::{Keyring, keyring_name};
 use crate::server::transport::net::is_loopback;
 use crate::server::{guardian, process};
@@ -75,7 +76,7 @@ struct Parameters {
 #[derive(Debug, Deserialize)]
 struct ToolCall {
     name: String,
-    arguments: Map<String, Value>,
+    arguments: Object,
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
@@ -96,7 +97,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 
 async fn run_scenario(scenario: &Scenario) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("mcp-sidecar-conformance.").tempdir()?;
-    let paths = paths(&folder);
+    let paths = Paths::under(folder.path());
     let mut settings = Settings::default();
     settings.servers.attempts = 1;
     // In a temporary file: the scenario must not use the user's keyring.
@@ -108,7 +109,7 @@ async fn run_scenario(scenario: &Scenario) -> anyhow::Result<()> {
         keyring.allow_file(true);
         keyring.set(&keyring_name(name), &Secret::new(value)).await?;
     }
-    let runner = Runner { engine: Engine::start_isolated(paths, settings) };
+    let runner = Runner { engine: Engine::start_isolated(paths, settings), server: ServerName::new(SERVER)? };
     let _user = SimulatedUser::attach(&runner.engine);
     let outcome = tokio::time::timeout(PATIENCE, runner.run_scenario(scenario)).await;
     runner.engine.shutdown().await;
@@ -117,6 +118,7 @@ async fn run_scenario(scenario: &Scenario) -> anyhow::Result<()> {
 
 struct Runner {
     engine: Engine,
+    server: ServerName,
 }
 
 impl Runner {
@@ -138,8 +140,9 @@ impl Runner {
             "type": "http", "url": scenario.url, "oauth": oauth, "tools": { "*": "allow-session" },
             "startupTimeout": PATIENCE.as_secs(), "timeout": PATIENCE.as_secs(),
         });
-        let set = self.run("mcp.servers.set", json!({ "servers": { SERVER: definition } })).await?;
-        ensure!(set.get("errors") == Some(&json!({})), "cannot add the server: {set}");
+        let servers = BTreeMap::from([(SERVER.to_owned(), definition)]);
+        let SessionChange { errors, .. } = self.run(ServersSet { servers }).await?;
+        ensure!(errors.is_empty(), "cannot add the server: {errors:?}");
         self.connect().await?;
         // The servers of these scenarios support no calls.
         if ["initialize", "json-schema-ref-no-deref"].contains(&scenario.name.as_str()) {
@@ -150,47 +153,40 @@ impl Runner {
             let given = arguments.iter().filter(|(_, value)| !value.is_null());
             self.call(name, given.map(|(name, value)| (name.clone(), value.clone())).collect()).await?;
         }
-        let tools = self.run("mcp.tools", json!({ "server": SERVER })).await?;
-        let tools = tools.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
-        let schema = |tool: &Value| tool.get("inputSchema").cloned().unwrap_or_default();
-        let named = |tool: &Value| tool.get("tool").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if tools.iter().any(|tool| named(tool) == ECHO) {
+        let ToolList { tools } = self.run(Tools { server: Some(self.server.clone()), all: false }).await?;
+        if tools.iter().any(|tool| tool.tool == ECHO) {
             // It wants to see what became of the other tool's schema on its way through.
-            let other = tools.iter().find(|tool| named(tool) != ECHO).map(schema);
-            return self.call(ECHO, json!({ "schema": other })).await;
+            let other = tools.iter().find(|tool| tool.tool != ECHO).map(|tool| &tool.input_schema);
+            return self.call(ECHO, Object::from_iter([("schema".to_owned(), json!(other))])).await;
         }
-        for tool in tools.iter().filter(|tool| parameters.tool_calls.iter().all(|call| call.name != named(tool))) {
-            self.call(&named(tool), sample::of(&schema(tool))).await?;
+        for tool in tools.iter().filter(|tool| parameters.tool_calls.iter().all(|call| call.name != tool.tool)) {
+            self.call(&tool.tool, sample::of(&tool.input_schema)).await?;
         }
         Ok(())
     }
 
     /// Starts the server, and signs in if it requires that.
     async fn connect(&self) -> anyhow::Result<()> {
-        let mut answer = self.run("mcp.server.start", json!({ "server": SERVER })).await?;
-        let mut server = answer.pointer_mut("/servers/0").map(Value::take).unwrap_or_default();
+        let started = self.run(ServerStart { server: Some(self.server.clone()), all: false }).await?;
+        let mut server = started.servers.into_iter().next().context("the server is missing")?;
         loop {
-            match server.get("status").and_then(Value::as_str) {
-                Some("connected") => return Ok(()),
-                Some("needs-auth") => server = self.sign_in().await?,
-                _ => {
-                    let why = server.get("error").and_then(Value::as_str).unwrap_or("no reason was given");
-                    bail!("the server did not connect: {why}");
-                }
+            match server.status {
+                ServerState::Connected => return Ok(()),
+                ServerState::NeedsAuth => server = self.sign_in().await?,
+                _ => bail!("the server did not connect: {}", server.error.as_deref().unwrap_or("no reason was given")),
             }
         }
     }
 
     /// Calls a tool, and signs in again if the server asks for more permissions.
-    async fn call(&self, tool: &str, arguments: Value) -> anyhow::Result<()> {
-        let params = json!({ "tool": format!("mcp__{SERVER}__{tool}"), "arguments": arguments });
+    async fn call(&self, tool: &str, arguments: Object) -> anyhow::Result<()> {
+        let name = format!("mcp__{SERVER}__{tool}");
+        let call = commands::ToolCall { tool: name, arguments: Some(arguments), ..Default::default() };
         loop {
-            match self.run("mcp.tool.call", params.clone()).await {
-                Ok(answer) if answer.get("isError") == Some(&json!(true)) => {
-                    bail!("`{tool}` reported an error: {answer}")
-                }
+            match self.run(call.clone()).await {
+                Ok(result) if result.is_error => bail!("`{tool}` reported an error: {}", result.content),
                 Ok(_) => return Ok(()),
-                Err(error) if error.kind() == "needs-auth" => {
+                Err(Error::NeedsAuth(_)) => {
                     self.sign_in().await?;
                     self.connect().await?;
                 }
@@ -199,27 +195,12 @@ impl Runner {
         }
     }
 
-    async fn sign_in(&self) -> Result<Value> {
-        let mut answer = self.run("mcp.server.auth", json!({ "server": SERVER })).await?;
-        Ok(answer.get_mut("server").map(Value::take).unwrap_or_default())
+    async fn sign_in(&self) -> Result<ServerStatus> {
+        Ok(self.run(ServerAuth { server: self.server.clone(), sign_out: false }).await?.server)
     }
 
-    /// Runs a command of the protocol.
-    async fn run(&self, name: &str, params: Value) -> Result<Value> {
-        let command = AnyCommand::parse(name, vec![params])?;
-        let answer =
-            protocol::run::run(&self.engine, &NoBuffers, &Identity::default(), command, None, Turn::default()).await?;
-        serde_json::from_str(answer.get()).map_err(|error| crate::model::Error::Io(error.to_string()))
-    }
-}
-
-fn paths(folder: &TempDir) -> Paths {
-    let at = |name: &str| folder.path().join(name);
-    Paths {
-        config_dir: at("config"),
-        state_dir: at("state"),
-        runtime_dir: at("run"),
-        managed_config: at("managed.json"),
+    async fn run<C: Command>(&self, command: C) -> Result<C::Answer> {
+        protocol::run::call(&self.engine, &Identity::default(), command, None).await
     }
 }
 

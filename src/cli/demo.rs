@@ -145,7 +145,7 @@ impl Demo<'_> {
             let start = diagnostic.range.start;
             let (severity, color) = match diagnostic.severity {
                 Some(DiagnosticSeverity::ERROR) => ("error", Color::Bad),
-                Some(DiagnosticSeverity::WARNING) => ("warning", Color::Waiting),
+                Some(DiagnosticSeverity::WARNING) => ("warning", Color::Attention),
                 _ => ("note", Color::Dim),
             };
             let severity = self.out.paint(color, severity);
@@ -233,7 +233,7 @@ impl Demo<'_> {
     }
 
     fn show_question(&mut self, question: &Approval) -> anyhow::Result<()> {
-        let title = self.out.paint(Color::Waiting, &text::one_line(&question.title, 400));
+        let title = self.out.paint(Color::Attention, &text::one_line(&question.title, 400));
         self.out.line(&title)?;
         for line in question.detail.lines() {
             self.out.line(&format!("  {}", text::one_line(line, 400)))?;

@@ -46,7 +46,7 @@ fn to_text(checks: &[Check], failed: usize, style: Style, columns: Option<usize>
         lines.push_str(&format!("{sign} {name}{gap}  {message}\n"));
         if let Some(fix) = check.fix.as_deref().map(text) {
             let fix = wrap_words(&format!("→ {fix}"), room).join(&format!("{indent}  "));
-            lines.push_str(&format!("  {}  {}\n", " ".repeat(width), style.paint(Color::Waiting, &fix)));
+            lines.push_str(&format!("  {}  {}\n", " ".repeat(width), style.paint(Color::Attention, &fix)));
         }
     }
     let end = match failed {

@@ -25,6 +25,7 @@ use crate::lsp_client::CommandError;
 use crate::lsp_client::LspClient;
 use crate::model::ServerName;
 use crate::paths::Paths;
+use crate::protocol;
 use crate::protocol::actions::Remedy;
 use crate::protocol::commands::{
     AnyCommand, Command, ServerAuth, ServerEnable, ServerTimeout, ServerTrust, Servers, Tools,
@@ -173,7 +174,8 @@ impl EngineClient {
     ) -> Result<C::Answer, CommandError> {
         let answer = match &self.backend {
             Backend::InProcess(engine) => {
-                in_process::call(engine, command, progress).await.map_err(|error| CommandError::from(&error))
+                let answer = protocol::run::call(engine, &in_process::shell(), command, progress).await;
+                answer.map_err(|error| CommandError::from(&error))
             }
             #[cfg(unix)]
             Backend::Shared(client) => client.start(command, progress).await,

@@ -13,6 +13,7 @@ use crate::config;
 use crate::config::interop::{Dialect, Homes, ImportRequest, import_files, user_files};
 use crate::model::{Decision, Scope, ServerName};
 use crate::protocol::commands::{ServerAdd, ServerTrust, ToolCall, Tools};
+use crate::protocol::form;
 use crate::protocol::types::{ServerStatus, Status as ServerState, ToolInfo};
 use crate::text::counted;
 
@@ -191,7 +192,6 @@ fn harmless(tool: &ToolInfo) -> Option<(&ToolInfo, Map<String, Value>)> {
     if tool.server.as_str() == DEMO && tool.tool == "add" {
         return Some((tool, Map::from_iter([("a".to_owned(), 19.into()), ("b".to_owned(), 23.into())])));
     }
-    let required = tool.input_schema.get("required").and_then(Value::as_array);
-    let is_harmless = tool.annotations.read_only == Some(true) && required.is_none_or(Vec::is_empty);
-    is_harmless.then(|| (tool, Map::new()))
+    let needs_nothing = || form::check(&tool.input_schema, &Map::new()).1.is_empty();
+    (tool.annotations.read_only == Some(true) && needs_nothing()).then(|| (tool, Map::new()))
 }

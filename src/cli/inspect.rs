@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use super::context::{Context, parse_number};
 use super::engine_client::{self, Autostart, EngineClient, in_shell};
-use super::server::{launch, location, relative, state};
+use super::server::{location, relative, state};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table, truncate};
 use super::{Status, complete, print, print_json};
 use crate::model::{Level, ServerName, tokens};
 use crate::protocol::commands::{Prompts, Resources, ServerStart, Tools};
 use crate::protocol::errors::ErrorKind;
+use crate::protocol::form::{Field, FieldKind, Form};
 use crate::protocol::mcp::{PromptInfo, ResourceInfo};
 use crate::protocol::types::{Annotations, Object, ServerRestriction, ServerStatus, ToolInfo};
 use crate::text::{mask, one_line, visible};
@@ -57,7 +58,8 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         if arguments.json {
             return print_json(&json!({ "servers": inspected }));
         }
-        let page = Page { style: Style::of_stdout(), width: size().map(|size| size.columns), folder: &engine.folder };
+        let page =
+            Renderer { style: Style::of_stdout(), width: size().map(|size| size.columns), folder: &engine.folder };
         let pages: Vec<String> = inspected.iter().map(|server| page.render(server)).collect();
         print(&if pages.is_empty() { "no servers\n".to_owned() } else { pages.join("\n") })?;
         Ok(Status::Ok)
@@ -90,17 +92,17 @@ async fn inspect(engine: &EngineClient, name: Option<&ServerName>) -> anyhow::Re
     Ok(inspected.collect())
 }
 
-struct Page<'a> {
+struct Renderer<'a> {
     style: Style,
     width: Option<usize>,
     folder: &'a Path,
 }
 
-impl Page<'_> {
+impl Renderer<'_> {
     fn render(&self, inspected: &Inspected) -> String {
         let Inspected { server, tools, resources, templates, prompts } = inspected;
         let mut page = self.head(server);
-        self.tools(&mut page, tools);
+        self.tools(&mut page, tools, server.tokens);
         self.named(&mut page, "Resources", resources.iter().map(|each| &each.fields), "uri");
         self.named(&mut page, "Resource templates", templates.iter().map(|each| &each.fields), "uriTemplate");
         self.named(&mut page, "Prompts", prompts.iter().map(|each| &each.fields), "name");
@@ -132,7 +134,7 @@ impl Page<'_> {
                 file.as_deref().map_or_else(String::new, |file| format!(" {}{line}", relative(file, self.folder)));
             field("restricted", Some(format!("{effect}:{file} ({scope})")));
         }
-        field(&server.transport.to_string(), Some(launch(server)).filter(|launch| !launch.is_empty()));
+        field(&server.transport.to_string(), Some(server.launch.clone()).filter(|launch| !launch.is_empty()));
         let description = server.config.get("description").and_then(Value::as_str);
         field("description", description.map(|text| one_line(text, LONGEST_TEXT)));
         field(
@@ -155,17 +157,16 @@ impl Page<'_> {
         page
     }
 
-    fn tools(&self, page: &mut String, tools: &[ToolInfo]) {
+    fn tools(&self, page: &mut String, tools: &[ToolInfo], tokens: usize) {
         if tools.is_empty() {
             return;
         }
-        let tokens = tools.iter().filter(|tool| tool.level != Level::Disable).map(|tool| tool.tokens).sum();
         let title = format!("Tools ({}), {}", tools.len(), tokens::shown(tokens));
         writeln!(page, "\n{}", self.style.paint(Color::Heading, &title)).ok();
         for tool in tools {
             let color = match tool.level {
                 Level::Disable | Level::Deny => Color::Bad,
-                Level::RequireApproval => Color::Waiting,
+                Level::RequireApproval => Color::Attention,
                 _ => Color::Good,
             };
             let name = self.style.paint(Color::Heading, &one_line(&tool.tool, 200));
@@ -232,38 +233,28 @@ fn claims(annotations: Annotations) -> String {
     if held.is_empty() { String::new() } else { format!(" {}", held.join(", ")) }
 }
 
-/// The arguments of a tool: name, type and description.
+/// The arguments of a tool: name, what can be entered, and description.
 fn parameters(schema: &Object) -> Table {
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let mut table = Table::new(&["", "", ""]);
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let mark = if required.contains(&name.as_str()) { "*" } else { "" };
-        let mut about = one_line(property.get("description").and_then(Value::as_str).unwrap_or_default(), 400);
-        if let Some(default) = property.get("default") {
+    for field in &Form::of_schema(schema).fields {
+        let mut about = one_line(field.help.as_deref().unwrap_or_default(), 400);
+        if let Some(default) = &field.default {
             about = format!("{about} {}", one_line(&format!("[{default}]"), 100)).trim_start().to_owned();
         }
         table.row(vec![
-            Cell::plain(one_line(name, 100)).and(Color::Waiting, mark),
-            Cell::new(Color::Dim, kind(property)),
+            Cell::plain(one_line(&field.name, 100)).and(Color::Attention, if field.required { "*" } else { "" }),
+            Cell::new(Color::Dim, one_line(&entered_as(field), 100)),
             Cell::new(Color::Dim, about),
         ]);
     }
     table
 }
 
-fn kind(property: &Value) -> String {
-    let word = |value: &Value| one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), 60);
-    if let Some(choices) = property.get("enum").and_then(Value::as_array) {
-        return one_line(&choices.iter().map(word).collect::<Vec<_>>().join("|"), 100);
-    }
-    match property.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().map(word).collect::<Vec<_>>().join("|"),
-        Some(kind) if kind == "array" => {
-            let items = property.get("items").and_then(|items| items.get("type")).map(word).unwrap_or_default();
-            if items.is_empty() { "array".to_owned() } else { format!("{items}[]") }
-        }
-        Some(kind) => word(kind),
-        None => "any".to_owned(),
+fn entered_as(field: &Field) -> String {
+    let titles = || field.choices.iter().map(|choice| choice.title.as_str()).collect::<Vec<_>>().join("|");
+    match (field.kind, &field.item) {
+        (FieldKind::Choice | FieldKind::Choices, _) => titles(),
+        (FieldKind::List, Some(item)) => format!("{} of {}", field.rule, entered_as(item)),
+        _ => field.rule.clone(),
     }
 }

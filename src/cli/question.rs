@@ -167,7 +167,7 @@ pub(super) fn describe(question: &Approval, style: Style) -> String {
     // The definition of a server must be readable.
     let color = if question.kind == ApprovalKind::Tool { Color::Dim } else { Color::Plain };
     add(color, &mask(&question.detail));
-    add(Color::Waiting, &mask(question.diff.as_deref().unwrap_or_default()));
+    add(Color::Attention, &mask(question.diff.as_deref().unwrap_or_default()));
     let claimed = question.annotations.unwrap_or_default();
     let claims = [(claimed.read_only, "read-only"), (claimed.destructive, "destructive")];
     let claims: Vec<&str> =
@@ -180,7 +180,7 @@ pub(super) fn describe(question: &Approval, style: Style) -> String {
         add(Color::Plain, &format!("{arguments:#}"));
     }
     if let Some(change) = &question.change {
-        add(Color::Waiting, &change.diff);
+        add(Color::Attention, &change.diff);
     }
     text
 }

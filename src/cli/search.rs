@@ -43,7 +43,7 @@ fn table(servers: &[RegistryEntry]) -> Table {
             Cell::plain(&server.name),
             Cell::plain(&server.version),
             Cell::plain(server.packages.join(", ")),
-            Cell::new(Color::Waiting, warning).and(Color::Dim, server.description.clone()),
+            Cell::new(Color::Attention, warning).and(Color::Dim, server.description.clone()),
         ]);
     }
     table

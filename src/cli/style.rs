@@ -16,7 +16,7 @@ pub(super) enum Color {
     Plain,
     Heading,
     Good,
-    Waiting,
+    Attention,
     Bad,
     SignIn,
     Dim,
@@ -63,7 +63,7 @@ impl Style {
             Color::Plain => text.to_owned(),
             Color::Heading => self.ansi("1", text),
             Color::Good => self.ansi("32", text),
-            Color::Waiting => self.ansi("33", text),
+            Color::Attention => self.ansi("33", text),
             Color::Bad => self.ansi("31", text),
             Color::SignIn => self.ansi("35", text),
             Color::Dim => self.ansi("90", text),
@@ -80,7 +80,7 @@ impl Color {
     pub fn of_status(status: Status) -> Self {
         match status {
             Status::Connected => Self::Good,
-            Status::Pending => Self::Waiting,
+            Status::Pending => Self::Attention,
             Status::Failed => Self::Bad,
             Status::NeedsAuth => Self::SignIn,
             Status::Disabled | Status::Stopped => Self::Dim,

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::context::Context;
 use super::engine_client::{self, Autostart, EngineClient, Questions};
-use super::server::{launch, location, relative};
+use super::server::{location, relative};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
 use super::terminal;
@@ -258,7 +258,7 @@ async fn definition(engine: &EngineClient, server: &ServerStatus) -> Definition 
         None => {
             let from = location(server, &engine.folder).unwrap_or_default();
             let title = format!("You refused to trust `{}` before. Trust it now?", server.name);
-            (title, format!("from      {from}\n{:<9} {}\n{:#}", server.transport, launch(server), server.config), None)
+            (title, format!("from      {from}\n{:<9} {}\n{:#}", server.transport, server.launch, server.config), None)
         }
     };
     let mut text = format!("\n{}\n", style.paint(Color::Heading, &visible(&title, 400)));
@@ -266,7 +266,7 @@ async fn definition(engine: &EngineClient, server: &ServerStatus) -> Definition 
         text.push_str(&format!("  {line}\n"));
     }
     for line in diff.iter().flat_map(|diff| diff.lines()) {
-        text.push_str(&format!("  {}\n", style.paint(Color::Waiting, &visible(&mask(line), usize::MAX))));
+        text.push_str(&format!("  {}\n", style.paint(Color::Attention, &visible(&mask(line), usize::MAX))));
     }
     Definition { text, question }
 }
@@ -300,13 +300,13 @@ async fn list(engine: &EngineClient, as_json: bool) -> anyhow::Result<Status> {
         let color = match state(server) {
             "trusted" => Color::Good,
             "refused" => Color::Bad,
-            _ => Color::Waiting,
+            _ => Color::Attention,
         };
         table.row(vec![
             Cell::plain(server.name.as_str()),
             Cell::new(color, state(server)),
             Cell::plain(server.file.as_deref().map(|file| relative(file, &engine.folder)).unwrap_or_default()),
-            Cell::new(Color::Dim, launch(server)),
+            Cell::new(Color::Dim, server.launch.clone()),
         ]);
     }
     print(&table.text(Style::of_stdout(), size().map(|size| size.columns)))?;

@@ -4,14 +4,14 @@
 //! [`env_file`] returns, and call [`expand`]. Nothing here reads a file or runs a command.
 
 mod environment;
-mod fence;
+mod sandbox;
 mod template;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use environment::{child_environment, harmless, harmless_literal, is_inherited, is_passed_on, parse_env_file};
-pub use fence::Fence;
+pub use sandbox::ExpandedSandbox;
 pub use template::{Piece, Reference, pieces};
 
 use super::Environment;
@@ -89,7 +89,7 @@ pub struct Program {
     /// The working folder: `cwd`, else [`Values::run_folder`].
     pub cwd: Option<PathBuf>,
     pub inherit_env: bool,
-    pub sandbox: Option<Fence>,
+    pub sandbox: Option<ExpandedSandbox>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -256,7 +256,7 @@ fn program(stdio: &Stdio, values: &Values, env_file_text: Option<&str>) -> Resul
         env,
         cwd,
         inherit_env: *inherit_env,
-        sandbox: sandbox.as_ref().map(|sandbox| fence::fence(sandbox, values)).transpose()?,
+        sandbox: sandbox.as_ref().map(|sandbox| sandbox::expand(sandbox, values)).transpose()?,
     })
 }
 

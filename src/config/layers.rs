@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use redact::redacted;
+pub use redact::{launch_line, redacted};
 
 use super::problem::{Code, Problem, Related};
 use super::shape::{self, EntrySpec, Machine, ParsedFile, ServerEntry, ThisMachine};
@@ -261,24 +261,7 @@ fn add_session(
             winner.hides.push(Hidden { scope: Scope::Session, file: None, key_span: 0..0, line: 0, tools: spec.tools });
             continue;
         }
-        let written = Arc::new(value.clone());
-        servers.insert(
-            name.clone(),
-            Definition {
-                key: name.clone(),
-                name,
-                scope: Scope::Session,
-                file: None,
-                folder: None,
-                key_span: 0..0,
-                line: 0,
-                rule_lines: BTreeMap::new(),
-                spec: *spec,
-                written,
-                hides: Vec::new(),
-                restrictions: Vec::new(),
-            },
-        );
+        servers.insert(name.clone(), Definition::of_session(name, *spec, value.clone()));
     }
 }
 

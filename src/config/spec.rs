@@ -102,6 +102,24 @@ impl Restriction {
 }
 
 impl Definition {
+    /// A definition that is not in a file.
+    pub fn of_session(name: ServerName, spec: ServerSpec, written: Value) -> Self {
+        Self {
+            key: name.clone(),
+            name,
+            scope: Scope::Session,
+            file: None,
+            folder: None,
+            key_span: Span::default(),
+            line: 0,
+            rule_lines: BTreeMap::new(),
+            spec,
+            written: Arc::new(written),
+            hides: Vec::new(),
+            restrictions: Vec::new(),
+        }
+    }
+
     /// The entry of another file that disables it.
     pub fn disabled_by(&self) -> Option<&Restriction> {
         self.restrictions.iter().find(|restriction| restriction.disables)

@@ -19,12 +19,12 @@ pub fn uri(number: usize) -> String {
 
 /// The lock is held for a push or a copy, never across an await.
 pub struct Notes {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredNotes>,
     changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredNotes {
     notes: Vec<String>,
     subscribed: BTreeSet<String>,
 }
@@ -87,7 +87,7 @@ impl Notes {
         self.kept().subscribed.contains(uri)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredNotes> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,7 @@ use super::*;
 /// A client that records notifications and answers every question the same way.
 #[derive(Clone)]
 struct Listener {
-    heard: mpsc::UnboundedSender<String>,
+    received: mpsc::UnboundedSender<String>,
     answer: Arc<ElicitResult>,
 }
 
@@ -38,37 +38,37 @@ impl ClientHandler for Listener {
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.heard.send(format!("progress {} {:?}", progress.progress, progress.total)).unwrap();
+        self.received.send(format!("progress {} {:?}", progress.progress, progress.total)).unwrap();
     }
 
     async fn on_logging_message(&self, message: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
-        self.heard.send(format!("{:?}: {}", message.level, message.data)).unwrap();
+        self.received.send(format!("{:?}: {}", message.level, message.data)).unwrap();
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.heard.send("resources changed".to_owned()).unwrap();
+        self.received.send("resources changed".to_owned()).unwrap();
     }
 
     async fn on_resource_updated(&self, updated: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
-        self.heard.send(format!("updated {}", updated.uri)).unwrap();
+        self.received.send(format!("updated {}", updated.uri)).unwrap();
     }
 }
 
-struct Talk {
+struct TestSession {
     peer: RunningService<RoleClient, Listener>,
-    heard: mpsc::UnboundedReceiver<String>,
+    received: mpsc::UnboundedReceiver<String>,
 }
 
-impl Talk {
+impl TestSession {
     async fn begin(mode: ClientLifecycleMode, answer: ElicitResult) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(async move {
             let service = DemoServer::default().serve(theirs).await.unwrap();
             service.waiting().await.unwrap();
         });
-        let (sender, heard) = mpsc::unbounded_channel();
-        let listener = Listener { heard: sender, answer: Arc::new(answer) };
-        Self { peer: listener.serve_with_lifecycle(ours, mode).await.unwrap(), heard }
+        let (sender, received) = mpsc::unbounded_channel();
+        let listener = Listener { received: sender, answer: Arc::new(answer) };
+        Self { peer: listener.serve_with_lifecycle(ours, mode).await.unwrap(), received }
     }
 
     async fn older() -> Self {
@@ -84,11 +84,11 @@ impl Talk {
         self.call(tool, arguments).await["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// What has been heard when so many messages have come, in an order that does not matter.
-    async fn hears(&mut self, count: usize) -> Vec<String> {
+    /// What has been received when so many messages have come, in an order that does not matter.
+    async fn receive(&mut self, count: usize) -> Vec<String> {
         let mut all = Vec::new();
         while all.len() < count {
-            all.push(self.heard.recv().await.unwrap());
+            all.push(self.received.recv().await.unwrap());
         }
         all.sort();
         all
@@ -97,8 +97,8 @@ impl Talk {
 
 #[tokio::test]
 async fn every_tool_says_whether_it_changes_anything() {
-    let talk = Talk::older().await;
-    let tools = talk.peer.list_all_tools().await.unwrap();
+    let session = TestSession::older().await;
+    let tools = session.peer.list_all_tools().await.unwrap();
     let lines: Vec<String> = tools
         .iter()
         .map(|tool| {
@@ -121,52 +121,52 @@ async fn every_tool_says_whether_it_changes_anything() {
 
 #[tokio::test]
 async fn echo_add_and_dice_do_what_their_names_say() {
-    let talk = Talk::older().await;
-    assert_eq!(talk.text_of("echo", json!({ "text": "hej" })).await, "hej");
-    assert_eq!(talk.text_of("add", json!({ "a": 2, "b": 0.5 })).await, "2.5");
-    let rolled: u32 = talk.text_of("roll_dice", json!({ "sides": 4 })).await.parse().unwrap();
+    let session = TestSession::older().await;
+    assert_eq!(session.text_of("echo", json!({ "text": "hej" })).await, "hej");
+    assert_eq!(session.text_of("add", json!({ "a": 2, "b": 0.5 })).await, "2.5");
+    let rolled: u32 = session.text_of("roll_dice", json!({ "sides": 4 })).await.parse().unwrap();
     assert!((1..=4).contains(&rolled));
 }
 
 #[tokio::test]
 async fn a_missing_argument_is_an_error_result_that_names_it() {
-    let talk = Talk::older().await;
-    let result = talk.call("echo", json!({})).await;
+    let session = TestSession::older().await;
+    let result = session.call("echo", json!({})).await;
     assert_eq!(result["isError"], true);
     assert!(result["content"][0]["text"].as_str().unwrap().contains("`text`"), "{result}");
 }
 
 #[tokio::test]
 async fn a_note_becomes_a_resource_and_subscribers_are_notified() {
-    let mut talk = Talk::older().await;
-    talk.peer.subscribe(SubscribeRequestParams::new(notes::ALL)).await.unwrap();
-    talk.call("take_note", json!({ "text": "buy milk" })).await;
-    assert_eq!(talk.hears(3).await, [r#"Info: "saved note 1""#, "resources changed", "updated demo://notes"]);
-    let resources = talk.peer.list_all_resources().await.unwrap();
+    let mut session = TestSession::older().await;
+    session.peer.subscribe(SubscribeRequestParams::new(notes::ALL)).await.unwrap();
+    session.call("take_note", json!({ "text": "buy milk" })).await;
+    assert_eq!(session.receive(3).await, [r#"Info: "saved note 1""#, "resources changed", "updated demo://notes"]);
+    let resources = session.peer.list_all_resources().await.unwrap();
     assert_eq!(
         resources.iter().map(|resource| resource.uri.as_str()).collect::<Vec<_>>(),
         ["demo://notes", "demo://note/1"]
     );
-    let read = talk.peer.read_resource(ReadResourceRequestParams::new("demo://note/1")).await.unwrap();
+    let read = session.peer.read_resource(ReadResourceRequestParams::new("demo://note/1")).await.unwrap();
     assert_eq!(serde_json::to_value(read).unwrap()["contents"][0]["text"], "buy milk");
-    assert!(talk.peer.read_resource(ReadResourceRequestParams::new("demo://note/2")).await.is_err());
+    assert!(session.peer.read_resource(ReadResourceRequestParams::new("demo://note/2")).await.is_err());
 }
 
 #[tokio::test]
 async fn log_messages_below_the_level_that_was_set_are_left_out() {
-    let mut talk = Talk::older().await;
-    talk.peer.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await.unwrap();
-    talk.call("take_note", json!({ "text": "quiet" })).await;
-    talk.call("forget_notes", json!({})).await;
-    let heard = talk.hears(3).await;
-    assert_eq!(heard, [r#"Warning: "deleted 1 note""#, "resources changed", "resources changed"]);
+    let mut session = TestSession::older().await;
+    session.peer.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await.unwrap();
+    session.call("take_note", json!({ "text": "quiet" })).await;
+    session.call("forget_notes", json!({})).await;
+    let received = session.receive(3).await;
+    assert_eq!(received, [r#"Warning: "deleted 1 note""#, "resources changed", "resources changed"]);
 }
 
 #[tokio::test]
 async fn a_countdown_reports_its_progress() {
-    let mut talk = Talk::older().await;
-    assert_eq!(talk.text_of("countdown", json!({ "from": 2, "interval": 1 })).await, "lift-off");
-    assert_eq!(talk.hears(2).await, ["progress 1 Some(2.0)", "progress 2 Some(2.0)"]);
+    let mut session = TestSession::older().await;
+    assert_eq!(session.text_of("countdown", json!({ "from": 2, "interval": 1 })).await, "lift-off");
+    assert_eq!(session.receive(2).await, ["progress 1 Some(2.0)", "progress 2 Some(2.0)"]);
 }
 
 #[tokio::test]
@@ -174,64 +174,66 @@ async fn a_cancelled_countdown_stops() {
     use rmcp::model::{CallToolRequest, ClientRequest};
     use rmcp::service::PeerRequestOptions;
 
-    let mut talk = Talk::older().await;
+    let mut session = TestSession::older().await;
     let arguments = rmcp::model::object(json!({ "from": 100, "interval": 5 }));
     let request = CallToolRequest::new(CallToolRequestParams::new("countdown").with_arguments(arguments));
-    let call = talk
+    let call = session
         .peer
         .send_cancellable_request(ClientRequest::CallToolRequest(request), PeerRequestOptions::no_options())
         .await
         .unwrap();
-    assert!(talk.hears(1).await[0].starts_with("progress 1"));
+    assert!(session.receive(1).await[0].starts_with("progress 1"));
     call.cancel(Some("enough".to_owned())).await.unwrap();
     loop {
-        let heard = talk.hears(1).await;
-        if heard[0].contains("countdown stopped") {
+        let received = session.receive(1).await;
+        if received[0].contains("countdown stopped") {
             break;
         }
-        assert!(heard[0].starts_with("progress"), "{heard:?}");
+        assert!(received[0].starts_with("progress"), "{received:?}");
     }
 }
 
 #[tokio::test]
 async fn the_name_is_asked_for_in_both_kinds_of_protocol() {
     let answer = || ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ada" }));
-    let older = Talk::begin(ClientLifecycleMode::Initialize, answer()).await;
+    let older = TestSession::begin(ClientLifecycleMode::Initialize, answer()).await;
     assert_eq!(older.text_of("ask_name", json!({})).await, "Hello, Ada!");
-    let newer =
-        Talk::begin(ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }, answer())
-            .await;
+    let newer = TestSession::begin(
+        ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] },
+        answer(),
+    )
+    .await;
     assert_eq!(newer.text_of("ask_name", json!({})).await, "Hello, Ada!");
-    let shy = Talk::older().await;
+    let shy = TestSession::older().await;
     assert_eq!(shy.text_of("ask_name", json!({})).await, "Hello, stranger!");
 }
 
 #[tokio::test]
 async fn the_weather_keeps_to_its_output_schema() {
-    let talk = Talk::older().await;
-    let tools = talk.peer.list_all_tools().await.unwrap();
+    let session = TestSession::older().await;
+    let tools = session.peer.list_all_tools().await.unwrap();
     let schema = tools.iter().find_map(|tool| tool.output_schema.as_ref()).unwrap();
     let schema = Value::Object(schema.as_ref().clone());
-    let result = talk.call("weather", json!({ "city": "Odense" })).await;
+    let result = session.call("weather", json!({ "city": "Odense" })).await;
     assert!(jsonschema::is_valid(&schema, &result["structuredContent"]), "{result}");
     assert_eq!(result["structuredContent"]["city"], "Odense");
 }
 
 #[tokio::test]
 async fn the_picture_is_a_png() {
-    let talk = Talk::older().await;
-    let result = talk.call("picture", json!({})).await;
+    let session = TestSession::older().await;
+    let result = session.call("picture", json!({})).await;
     assert_eq!(result["content"][1]["mimeType"], "image/png");
     assert!(result["content"][1]["data"].as_str().unwrap().starts_with("iVBORw0KGgo"));
 }
 
 #[tokio::test]
 async fn the_languages_of_the_prompt_can_be_completed() {
-    let talk = Talk::older().await;
+    let session = TestSession::older().await;
     let request = CompleteRequestParams::new(Reference::for_prompt("greet"), ArgumentInfo::new("language", "d"));
-    assert_eq!(talk.peer.complete(request).await.unwrap().completion.values, ["Danish"]);
+    assert_eq!(session.peer.complete(request).await.unwrap().completion.values, ["Danish"]);
     let request =
         GetPromptRequestParams::new("greet").with_arguments(rmcp::model::object(json!({ "language": "Danish" })));
-    let prompt = serde_json::to_value(talk.peer.get_prompt(request).await.unwrap()).unwrap();
+    let prompt = serde_json::to_value(session.peer.get_prompt(request).await.unwrap()).unwrap();
     assert!(prompt["messages"][0]["content"]["text"].as_str().unwrap().contains("Hej"));
 }

@@ -15,8 +15,16 @@ pub struct AnswerChoice {
     pub grants: bool,
     /// It applies to later questions, too.
     pub lasts: bool,
-    /// What has changed for later questions, as a sentence.
-    pub effect: Option<String>,
+    /// What has changed for later questions.
+    pub effect: Option<Effect>,
+}
+
+/// What an answer has changed, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    pub text: String,
+    /// The same without what the question has just said, for one line.
+    pub short: String,
 }
 
 impl Approval {
@@ -33,9 +41,9 @@ impl Approval {
             "allow-session" if trust => ("Trust for this session", Some("is trusted for this session")),
             "allow-session" => ("Allow for this session", Some("is allowed for this session")),
             ALLOW_READ_ONLY => ("Allow all read-only tools for this session", Some("")),
-            "allow-project" if trust => ("Trust", Some("is trusted in this project until its definition changes")),
+            "allow-project" if trust => ("Trust", Some("is trusted in this project")),
             "allow-project" => ("Allow in this project", Some("is allowed in this project")),
-            "allow-always" if trust => ("Trust", Some("is trusted until its definition changes")),
+            "allow-always" if trust => ("Trust", Some("is trusted")),
             "allow-always" => ("Always allow", Some("is always allowed")),
             "deny" if trust => ("Do not trust", Some("is not trusted and does not start")),
             "deny" => ("Deny", None),
@@ -57,28 +65,39 @@ impl Approval {
             lasts: effect.is_some(),
             effect: effect.map(|effect| match decision {
                 ALLOW_READ_ONLY => {
-                    format!("The tools that `{}` declares as read-only are allowed for this session.", self.server)
+                    let text =
+                        format!("The tools that `{}` declares as read-only are allowed for this session.", self.server);
+                    Effect { short: text.clone(), text }
                 }
-                _ => format!("{} {effect}.", self.subject()),
+                _ => {
+                    let until = if trust && keeps(decision) { " until its definition changes" } else { "" };
+                    let (subject, short) = self.subject();
+                    Effect { text: format!("{subject} {effect}{until}."), short: format!("{short} {effect}.") }
+                }
             }),
         }
     }
 
-    /// What the question is about.
-    fn subject(&self) -> String {
-        match (&self.tool, &self.about) {
-            (Some(tool), _) => format!("The tool `{}` of `{}`", one_line(tool, 80), self.server),
-            (None, Some(About::Resource { uri, .. })) => {
-                format!("The resource `{}` of `{}`", one_line(uri, 80), self.server)
-            }
-            (None, Some(About::Prompt { name })) => format!("The prompt `{}` of `{}`", one_line(name, 80), self.server),
+    /// What the question is about, and only its name.
+    fn subject(&self) -> (String, String) {
+        let (kind, name) = match (&self.tool, &self.about) {
+            (Some(tool), _) => ("tool", tool.as_str()),
+            (None, Some(About::Resource { uri, .. })) => ("resource", uri.as_str()),
+            (None, Some(About::Prompt { name })) => ("prompt", name.as_str()),
             (None, Some(About::AgentTool { name, target })) => {
-                let target = target.as_ref().unwrap_or(name);
-                format!("`{}` by `{}`", one_line(target, 80), self.server)
+                let text = format!("`{}` by `{}`", one_line(target.as_ref().unwrap_or(name), 80), self.server);
+                return (text.clone(), text);
             }
-            (None, None) => format!("The server `{}`", self.server),
-        }
+            (None, None) => return (format!("The server `{}`", self.server), format!("`{}`", self.server)),
+        };
+        let short = format!("`{}`", one_line(name, 80));
+        (format!("The {kind} {short} of `{}`", self.server), short)
     }
+}
+
+/// Whether trust is stored with the definition, and ends with it.
+fn keeps(decision: &str) -> bool {
+    matches!(decision, "allow-project" | "allow-always")
 }
 
 fn grants(decision: &str) -> bool {
@@ -124,22 +143,23 @@ fn shared_answer(decision: &'static str, questions: &[&Approval]) -> AnswerChoic
 }
 
 /// What has changed after all of these questions were answered in this way.
-pub fn shared_effect(decision: &str, questions: &[&Approval]) -> Option<String> {
+pub fn shared_effect(decision: &str, questions: &[&Approval]) -> Option<Effect> {
     if let [only] = questions {
         return only.answers().into_iter().find(|answer| answer.decision == decision)?.effect;
     }
     let servers: Vec<String> = questions.iter().map(|question| format!("`{}`", question.server)).collect();
-    let servers = match servers.as_slice() {
-        [_, _, _, _, ..] => format!("{} servers", servers.len()),
-        [others @ .., last] => format!("The servers {} and {last}", others.join(", ")),
+    let (article, servers) = match servers.as_slice() {
+        [_, _, _, _, ..] => ("", format!("{} servers", servers.len())),
+        [others @ .., last] => ("The servers ", format!("{} and {last}", others.join(", "))),
         [] => return None,
     };
     let trust = questions.iter().all(|question| question.kind == Kind::Trust);
     let effect = match decision {
         _ if !trust => return None,
-        "allow-project" => "are trusted in this project until their definitions change",
+        "allow-project" => "are trusted in this project",
         "allow-session" => "are trusted for this session",
         _ => "are not trusted and do not start",
     };
-    Some(format!("{servers} {effect}."))
+    let until = if keeps(decision) { " until their definitions change" } else { "" };
+    Some(Effect { text: format!("{article}{servers} {effect}{until}."), short: format!("{servers} {effect}.") })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use super::Engine;
-use super::editors::{Identity, Page};
+use super::editors::{Identity, WebPage};
 use super::snapshot::ServerView;
 use super::turns::Turn;
 use crate::model::{Error, Result, ServerName};
@@ -26,7 +26,7 @@ impl Engine {
         let (editors, asked_by) = (self.0.editors.clone(), asked_by.clone());
         let sign_in_to = Some(server.clone());
         let open =
-            |url: String| async move { editors.open_page(Page { url, sign_in_to }, Some(&asked_by)).await }.boxed();
+            |url: String| async move { editors.open_page(WebPage { url, sign_in_to }, Some(&asked_by)).await }.boxed();
         running.sign_in(Box::new(open)).await?;
         if self.now().server(&server)?.actions == view.actions {
             self.act(super::Action::Restart, Some(server.clone()), Turn::default()).await?;

@@ -12,7 +12,9 @@ use super::Engine;
 use super::approvals::NoAnswer;
 use super::editors::Identity;
 use super::record::UNKNOWN_FIELDS;
-use crate::model::{CallKind, CallRecord, Decision, Error, Given, RequesterKind, Result, Timestamp, ToolCall, ToolId};
+use crate::model::{
+    CallKind, CallRecord, Decision, Error, RequesterKind, Result, Timestamp, ToolCall, ToolId, UserDecision,
+};
 use crate::store::{AgentFigures, CallQuery};
 use crate::text::MASK;
 
@@ -70,7 +72,7 @@ struct AllowedCall {
 
 impl Absence {
     /// The permission that the user gave in advance for exactly this call. It counts once.
-    pub fn allowed(&self, call: &ToolCall) -> Option<Given> {
+    pub fn allowed(&self, call: &ToolCall) -> Option<UserDecision> {
         if call.requester.kind != RequesterKind::Agent {
             return None;
         }
@@ -80,7 +82,7 @@ impl Absence {
             (&known.agent, &known.tool, &known.arguments) == (&call.requester.name, &call.tool, &*call.arguments)
         })?;
         let AllowedCall { by, .. } = allowed.swap_remove(found);
-        Some(Given { decision: Decision::AllowOnce, by })
+        Some(UserDecision { decision: Decision::AllowOnce, by })
     }
 
     fn allow(&self, call: AllowedCall) {

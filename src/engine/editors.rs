@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::model::{Result, ServerName};
+use crate::model::{Error, Result, ServerName};
 use crate::policy::hex;
 use crate::server::host::Tunnel;
 use crate::server::process;
@@ -88,7 +88,7 @@ impl std::fmt::Display for Identity {
 
 /// A page for the user's browser.
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct WebPage {
     pub url: String,
     /// The server whose sign-in it is.
     pub sign_in_to: Option<ServerName>,
@@ -99,15 +99,19 @@ pub trait Editor: Send + Sync + 'static {
     fn abilities(&self) -> &Abilities;
     fn identity(&self) -> &Identity;
     /// Takes the params of MCP's `sampling/createMessage` and returns its result.
-    fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
+    fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
+        std::future::ready(Err(Error::NotFound("there is no language model here".to_owned()))).boxed()
+    }
     /// Opens a page in the user's browser.
-    fn open_url(&self, page: Page) -> BoxFuture<'static, bool>;
+    fn open_url(&self, page: WebPage) -> BoxFuture<'static, bool>;
     /// The text of a file, if it has unsaved changes in this editor.
     fn unsaved(&self, _file: PathBuf) -> BoxFuture<'static, Option<String>> {
         std::future::ready(None).boxed()
     }
     /// Sends a message to a server inside the editor. False if it could not be delivered.
-    fn to_sdk(&self, server: String, message: Value) -> BoxFuture<'static, bool>;
+    fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {
+        std::future::ready(false).boxed()
+    }
 }
 
 /// How many messages of an editor-hosted server can be queued in each direction.
@@ -227,7 +231,7 @@ impl Editors {
 
     /// Opens a page in the user's browser: through the editor or shell that asks for it, or otherwise through another
     /// one.
-    pub async fn open_page(&self, page: Page, asked_by: Option<&Identity>) -> bool {
+    pub async fn open_page(&self, page: WebPage, asked_by: Option<&Identity>) -> bool {
         let mut editors: Vec<Arc<dyn Editor>> = self
             .lock()
             .values()

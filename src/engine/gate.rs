@@ -26,7 +26,9 @@ use super::prompt;
 use super::record::Recording;
 use super::snapshot::{OfferedTool, ServerView};
 use super::turns::Turn;
-use crate::model::{CallId, CallKind, CallResult, Error, Given, Level, Requester, Result, Subject, ToolCall, ToolId};
+use crate::model::{
+    CallId, CallKind, CallResult, Error, Level, Requester, Result, Subject, ToolCall, ToolId, UserDecision,
+};
 use crate::policy::permit::{Consent, OnceUsed, Permitted, Refusal, permit};
 use crate::policy::{AgentAccess, GrantMatch, Ruling, expanded};
 use crate::server::connection::{CallOptions, Progress, Sent};
@@ -47,7 +49,7 @@ pub struct CallRequest {
     pub tool: ToolId,
     pub arguments: Map<String, Value>,
     /// The decision of a user who has just seen these arguments.
-    pub decision: Option<Given>,
+    pub decision: Option<UserDecision>,
     pub requester: Requester,
     /// The user is asked whatever the rules say, and sees this reason first.
     pub must_ask: Option<String>,
@@ -132,7 +134,7 @@ struct CallTask {
     /// The arguments that were requested, if the user changed them.
     requested: Option<Arc<Map<String, Value>>>,
     must_ask: Option<String>,
-    decision: Option<Given>,
+    decision: Option<UserDecision>,
     progress: Option<mpsc::Sender<Progress>>,
     connection: Option<AgentConnection>,
     asker: Option<Arc<dyn Asker>>,
@@ -234,7 +236,7 @@ impl CallTask {
                 }
                 Err(Refusal::Denied { decision: refused, decided_by, error, .. }) => {
                     match decision.filter(|_| self.requested.is_some()) {
-                        Some(Given { by, .. }) => {
+                        Some(UserDecision { by, .. }) => {
                             recording.refused(refused, &format!("{decided_by}, after the {by} changed the arguments"));
                         }
                         None => recording.refused(refused, &decided_by),

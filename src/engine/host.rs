@@ -12,7 +12,7 @@ use super::approvals::{
     Answer, Answered, AnsweredBy, Approval, Approvals, Kind, NoAnswer, Origin, Question, ShownArguments,
 };
 use super::asking::CallOrigin;
-use super::editors::{Editors, Page};
+use super::editors::{Editors, WebPage};
 use super::hub::HubCommand;
 use super::slot::TrustCheck;
 use super::trust::{TrustChecker, Verdict};
@@ -169,7 +169,7 @@ impl EngineHost {
                 Ok(json!({ "action": "accept" }))
             }
             (Answered { answer: Answer::Accept(_), .. }, Some(url)) => {
-                let opened = is_web(&url) && self.editors.open_page(Page { url, sign_in_to: None }, None).await;
+                let opened = is_web(&url) && self.editors.open_page(WebPage { url, sign_in_to: None }, None).await;
                 Ok(json!({ "action": if opened { "accept" } else { "cancel" } }))
             }
             (Answered { answer: Answer::Accept(content), .. }, None) => {

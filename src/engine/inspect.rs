@@ -11,7 +11,7 @@ use super::doctor::several;
 use super::snapshot::{OfferedTool, ServerView};
 use super::trust::Verdict;
 use crate::config::{Definition, EntrySpec, Launch, layers};
-use crate::model::{CallRecord, Error, Level, Result, Scope, ServerName, Status, Timestamp, millis};
+use crate::model::{CallRecord, Error, Level, Result, ServerName, Status, Timestamp, millis};
 use crate::policy::trust::Trusted;
 use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
@@ -128,20 +128,7 @@ impl Engine {
         let EntrySpec::Server(spec) = entry else {
             return Err(Error::InvalidParams("`config` has no `command`, `url` or `port`".to_owned()));
         };
-        let definition = Definition {
-            key: name.clone(),
-            name,
-            scope: Scope::Session,
-            file: None,
-            folder: None,
-            key_span: 0..0,
-            line: 0,
-            rule_lines: Default::default(),
-            spec: *spec,
-            written: Arc::new(config),
-            hides: Vec::new(),
-            restrictions: Vec::new(),
-        };
+        let definition = Definition::of_session(name, *spec, config);
         self.test_definition(Arc::new(definition)).await
     }
 

@@ -8,7 +8,9 @@ use super::Engine;
 use super::asking::{AgentConnection, Asker};
 use super::gate::CallRequest;
 use super::turns::Turn;
-use crate::model::{CallId, CallKind, Decision, Error, Given, RawJson, Requester, Result, ServerName, Subject, ToolId};
+use crate::model::{
+    CallId, CallKind, Decision, Error, RawJson, Requester, Result, ServerName, Subject, ToolId, UserDecision,
+};
 use crate::text::one_line;
 
 /// Who asks for something other than a tool.
@@ -98,7 +100,7 @@ impl Engine {
             kind,
             tool: ToolId::new(server.clone(), &format!("{prefix}{name}")),
             arguments,
-            decision: opened_in.map(|by| Given { decision: Decision::AllowOnce, by }),
+            decision: opened_in.map(|by| UserDecision { decision: Decision::AllowOnce, by }),
             requester,
             must_ask: None,
             connection,

@@ -266,9 +266,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_is_cancelled_while_its_row_is_written_has_one_record() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let (config_dir, state_dir, runtime_dir) = (at("config"), at("state"), at("run"));
-        let paths = Paths { config_dir, state_dir, runtime_dir, managed_config: at("managed.json") };
+        let paths = Paths::under(folder.path());
         let mut settings = Settings::default();
         settings.audit.strict = true;
         let engine = Engine::start(paths, settings);

@@ -249,7 +249,7 @@ impl ServerView {
     }
 
     /// Whether it may be started: it is enabled, and neither its trust nor a rule is in the way.
-    pub fn may_run(&self) -> bool {
+    fn may_run(&self) -> bool {
         let pending_trust = self.state.status == Status::Pending(PendingReason::Trust);
         self.definition.spec.enabled && !self.forbidden && !pending_trust
     }

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use super::Engine;
 use crate::model::{Error, Result};
 use crate::registry::bundle::{self, Bundle};
-use crate::registry::{Answered, Found, Offer, Registry, VARIABLE, age};
+use crate::registry::{Answered, Offer, Registry, SearchResult, VARIABLE, age};
 use crate::text::one_line;
 
 impl Engine {
-    pub async fn search_registry(&self, query: &str) -> Result<Answered<Found>> {
+    pub async fn search_registry(&self, query: &str) -> Result<Answered<SearchResult>> {
         self.registry()?.search(query).await
     }
 
-    /// The definition of a server of the registry. `way` chooses a package, if there are several.
-    pub async fn registry_offer(&self, name: &str, version: Option<&str>, way: Option<&str>) -> Result<Offer> {
+    /// The definition of a server of the registry. `package_type` chooses a package, if there are several.
+    pub async fn registry_offer(&self, name: &str, version: Option<&str>, package_type: Option<&str>) -> Result<Offer> {
         let answered = self.registry()?.server(name, version).await?;
-        let mut offer = answered.value.offer(way)?;
+        let mut offer = answered.value.offer(package_type)?;
         offer.notes.extend(
             answered
                 .stale_since

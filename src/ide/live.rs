@@ -35,7 +35,7 @@ pub fn problems(config: &ConfigView<'_>) -> Vec<Problem> {
         {
             // The state of a server that is defined elsewhere is shown there.
             problems.extend(state(&entry, view).filter(|_| entry.restricts.is_none()));
-            problems.extend(unfenced(&entry, view));
+            problems.extend(without_sandbox(&entry, view));
             problems.extend(unused_tools(config, &entry, view));
             rules(&entry, view, &mut problems);
         }
@@ -110,7 +110,7 @@ fn state(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
 }
 
 /// A server that runs without its sandbox.
-fn unfenced(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
+fn without_sandbox(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
     let warning = view.state.warnings.iter().find(|warning| warning.starts_with(NOT_ENFORCED))?;
     Some(Problem::new(Code::SandboxNotEnforced, entry.value("sandbox")?.span.clone(), warning.clone()))
 }

@@ -27,7 +27,7 @@ pub fn diagnostics(text: &str) -> Vec<Problem> {
 
 /// Completes sections, keys and values.
 pub fn complete(text: &str, offset: usize) -> Completions {
-    let Some(line) = Line::at(text, offset) else { return Completions::default() };
+    let Some(line) = SectionLine::at(text, offset) else { return Completions::default() };
     let (span, items) = match line.part(text, offset) {
         Part::Section(span) => (span, sections()),
         Part::Key(span) => (span, keys(text, &line.section)),
@@ -43,7 +43,7 @@ pub fn complete(text: &str, offset: usize) -> Completions {
 
 /// Describes the setting of the line.
 pub fn hover(text: &str, offset: usize) -> Option<Hover> {
-    let line = Line::at(text, offset)?;
+    let line = SectionLine::at(text, offset)?;
     let key = line.key(text)?;
     let setting = find(&line.section, text.get(key.clone())?)?;
     let mut markdown = format!("`{}`\n\n{}\n\nDefault: `{}`", setting.name(), setting.about, setting.default);
@@ -55,7 +55,7 @@ pub fn hover(text: &str, offset: usize) -> Option<Hover> {
 }
 
 /// A line of the text.
-struct Line {
+struct SectionLine {
     /// The section that it belongs to; empty at the top of the file.
     section: String,
     span: Span,
@@ -69,7 +69,7 @@ enum Part<'a> {
     Comment,
 }
 
-impl Line {
+impl SectionLine {
     fn at(text: &str, offset: usize) -> Option<Self> {
         let before = text.get(..offset)?;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);

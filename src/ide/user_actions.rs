@@ -28,7 +28,7 @@ pub struct EditorContext {
 
 /// An entry of the menu for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct MenuEntry {
     pub title: String,
     /// The id of the action; `None` asks for a tool.
     pub action: Option<String>,
@@ -37,7 +37,7 @@ pub struct Listed {
     pub automatic: bool,
 }
 
-impl Listed {
+impl MenuEntry {
     /// `uri` and `range` say where the command applies.
     pub fn code_action(self, uri: &str, range: &Value) -> CodeAction {
         let Self { title, action, automatic: _ } = self;
@@ -47,14 +47,14 @@ impl Listed {
 }
 
 /// The actions for a file of this type. `any_tool` adds an entry that asks for a tool.
-pub fn list(actions: &[Action], filetype: &str, any_tool: bool) -> Vec<Listed> {
+pub fn list(actions: &[Action], filetype: &str, any_tool: bool) -> Vec<MenuEntry> {
     let matching = actions.iter().filter(|action| applies_to(action, filetype));
-    let entry = |action: &Action| Listed {
+    let entry = |action: &Action| MenuEntry {
         title: title(action),
         action: Some(id(action)),
         automatic: !action.filetypes.is_empty(),
     };
-    let ask = any_tool.then(|| Listed { title: "Call MCP tool…".to_owned(), action: None, automatic: false });
+    let ask = any_tool.then(|| MenuEntry { title: "Call MCP tool…".to_owned(), action: None, automatic: false });
     matching.map(entry).chain(ask).collect()
 }
 
@@ -92,7 +92,7 @@ pub fn find<'a>(actions: &'a [Action], wanted: &str, filetype: &str) -> Option<&
     by_id.or_else(|| titled().find(|action| applies_to(action, filetype))).or_else(|| titled().next())
 }
 
-pub fn applies_to(action: &Action, filetype: &str) -> bool {
+fn applies_to(action: &Action, filetype: &str) -> bool {
     action.filetypes.is_empty() || action.filetypes.iter().any(|wanted| wanted.eq_ignore_ascii_case(filetype))
 }
 

@@ -143,7 +143,7 @@ async fn show_message(engine: Engine, shown_in: ShownIn, message: Message, ended
         actions: Some(titles.map(button).collect()),
     };
     let answer: Result<Option<MessageActionItem>, _> =
-        editor.ask_until(ShowMessageRequest::METHOD, &params, ended.cancelled()).await;
+        editor.send_request_until(ShowMessageRequest::METHOD, &params, ended.cancelled()).await;
     let chosen = match &answer {
         Ok(Some(chosen)) => buttons.iter().find(|(title, _)| *title == chosen.title).map(|(_, button)| *button),
         _ => None,
@@ -151,7 +151,7 @@ async fn show_message(engine: Engine, shown_in: ShownIn, message: Message, ended
     match (chosen, answer) {
         (Some(Button::OneByOne), _) => return EndedMessage { ids, how: HowEnded::OneByOne },
         (Some(Button::Decide(decision)), _) => {
-            let told = match engine.resolve(&ids, &Reply { decision, ..Reply::default() }, identity).await {
+            let feedback = match engine.resolve(&ids, &Reply { decision, ..Reply::default() }, identity).await {
                 Ok((resolved, not_saved)) => {
                     let answered = Resolved::new(&engine, resolved, decision, not_saved.as_deref());
                     answered.effect.map(|effect| {
@@ -169,7 +169,7 @@ async fn show_message(engine: Engine, shown_in: ShownIn, message: Message, ended
                     Some((MessageType::WARNING, format!("Your answer had no effect: {why}.")))
                 }
             };
-            if let Some((typ, message)) = told {
+            if let Some((typ, message)) = feedback {
                 let message = format!("mcp-sidecar: {}", message.trim_end());
                 editor.notify::<ShowMessage>(&ShowMessageParams { typ, message }).await;
             }

@@ -8,13 +8,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lsp_types::request::ShowDocument;
 use lsp_types::{ShowDocumentParams, Url};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::documents::Documents;
 use super::editor::Editor;
-use crate::engine::editors::{self, Abilities, Identity, Page};
+use crate::engine::editors::{self, Abilities, Identity, WebPage};
 use crate::model::{Error, Result, ServerName};
-use crate::protocol::events::{Buffer, BufferText, Notification, Request, SignInPage};
+use crate::protocol::events::{Buffer, BufferText, Notification, Request, Sample, SdkMessage, SignInPage};
 
 /// The user may review a sampling request first, and the model needs time to answer.
 const SAMPLING_TIMEOUT: Duration = Duration::from_secs(600);
@@ -42,25 +42,25 @@ impl editors::Editor for AttachedEditor {
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
         let editor = self.editor.clone();
         async move {
-            let request = json!({ "server": server, "params": params });
-            match tokio::time::timeout(SAMPLING_TIMEOUT, editor.ask("mcp/sample", &request)).await {
-                Ok(answer) => answer.map_err(|error| Error::Connection { server, message: error.to_string() }),
-                Err(_) => Err(Error::Connection {
-                    server,
-                    message: "the editor did not answer the sampling request".to_owned(),
-                }),
-            }
+            let request = Sample { server, params };
+            let failed =
+                match tokio::time::timeout(SAMPLING_TIMEOUT, editor.send_request(Sample::METHOD, &request)).await {
+                    Ok(Ok(answer)) => return Ok(answer),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "the editor did not answer the sampling request".to_owned(),
+                };
+            Err(Error::Connection { server: request.server, message: failed })
         }
         .boxed()
     }
 
-    fn open_url(&self, page: Page) -> BoxFuture<'static, bool> {
+    fn open_url(&self, page: WebPage) -> BoxFuture<'static, bool> {
         let (editor, is_plugin) = (self.editor.clone(), self.abilities.plugin);
         async move {
             let Ok(uri) = Url::parse(&page.url) else { return false };
             if let Some(server) = page.sign_in_to.filter(|_| is_plugin) {
                 let sign_in = SignInPage { server, page: uri.to_string() };
-                editor.tell(SignInPage::METHOD, &sign_in).await;
+                editor.send_notification(SignInPage::METHOD, &sign_in).await;
             }
             let params = ShowDocumentParams { uri, external: Some(true), take_focus: Some(true), selection: None };
             match tokio::time::timeout(DELIVERY_TIMEOUT, editor.request::<ShowDocument>(&params)).await {
@@ -84,7 +84,7 @@ impl editors::Editor for AttachedEditor {
         let editor = self.editor.clone();
         async move {
             let request = Buffer { file };
-            let answer = editor.ask::<_, BufferText>(Buffer::METHOD, &request);
+            let answer = editor.send_request::<_, BufferText>(Buffer::METHOD, &request);
             tokio::time::timeout(BUFFER_TIMEOUT, answer).await.ok()?.ok()?.text
         }
         .boxed()
@@ -93,8 +93,9 @@ impl editors::Editor for AttachedEditor {
     fn to_sdk(&self, server: String, message: Value) -> BoxFuture<'static, bool> {
         let editor = self.editor.clone();
         async move {
-            let request = json!({ "server": server, "message": message });
-            let delivery = editor.ask::<_, Value>("mcp/sdk/message", &request);
+            let request = SdkMessage { server, message };
+            // Lua sends an empty object as an empty list, so the answer is not parsed.
+            let delivery = editor.send_request::<_, Value>(SdkMessage::METHOD, &request);
             matches!(tokio::time::timeout(DELIVERY_TIMEOUT, delivery).await, Ok(Ok(_)))
         }
         .boxed()

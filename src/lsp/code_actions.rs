@@ -8,7 +8,7 @@ use super::approval_messages;
 use super::convert::{self, PositionMap};
 use super::session::EditorSession;
 use crate::ide;
-use crate::ide::user_actions::Listed;
+use crate::ide::user_actions::MenuEntry;
 use crate::model::Result;
 use crate::protocol::answers::{ActionEntry, ActionList};
 use crate::protocol::commands::Actions;
@@ -53,12 +53,12 @@ pub fn menu(session: &EditorSession, params: &CodeActionParams) -> Option<CodeAc
 
 /// `mcp.actions`: the same for an editor that does not send its texts.
 pub fn list(session: &EditorSession, params: &Actions) -> Result<Answer> {
-    let entry = |Listed { title, action, automatic }| ActionEntry { title, action, automatic };
+    let entry = |MenuEntry { title, action, automatic }| ActionEntry { title, action, automatic };
     let actions = listed(session, &params.filetype).into_iter().map(entry).collect();
     answer::<Actions>(ActionList { actions })
 }
 
-fn listed(session: &EditorSession, filetype: &str) -> Vec<Listed> {
+fn listed(session: &EditorSession, filetype: &str) -> Vec<MenuEntry> {
     let any_tool = !ide::user_actions::text_tools(&session.engine.now()).is_empty();
     ide::user_actions::list(&session.engine.loaded().borrow().config.actions, filetype, any_tool)
 }

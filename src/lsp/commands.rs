@@ -90,22 +90,22 @@ enum Token {
 
 /// Forwards the progress of a tool to the editor.
 async fn report(editor: Editor, token: Value, origin: Token, title: String, mut reports: mpsc::Receiver<Progress>) {
-    let tell = |value: Value| {
+    let send = |value: Value| {
         let params = json!({ "token": token, "value": value });
         let editor = editor.clone();
-        async move { editor.tell("$/progress", &params).await }
+        async move { editor.send_notification("$/progress", &params).await }
     };
     let mut begun = false;
     while let Some(progress) = reports.recv().await {
         if !begun {
             if origin == Token::Created {
                 let params = json!({ "token": token });
-                let create = editor.ask::<_, Value>("window/workDoneProgress/create", &params);
+                let create = editor.send_request::<_, Value>("window/workDoneProgress/create", &params);
                 if !matches!(tokio::time::timeout(CREATE_TIMEOUT, create).await, Ok(Ok(_))) {
                     return;
                 }
             }
-            tell(json!({ "kind": "begin", "title": title, "cancellable": true, "percentage": 0 })).await;
+            send(json!({ "kind": "begin", "title": title, "cancellable": true, "percentage": 0 })).await;
             begun = true;
         }
         let total = progress.total.filter(|_| !progress.is_waiting);
@@ -117,9 +117,9 @@ async fn report(editor: Editor, token: Value, origin: Token, title: String, mut 
         if let Some(message) = &progress.message {
             value.insert("message".to_owned(), json!(crate::text::one_line(message, 500)));
         }
-        tell(Value::Object(value)).await;
+        send(Value::Object(value)).await;
     }
     if begun {
-        tell(json!({ "kind": "end" })).await;
+        send(json!({ "kind": "end" })).await;
     }
 }

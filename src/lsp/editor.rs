@@ -63,31 +63,31 @@ impl Editor {
 
     /// Sends a notification; waits only while the outbox is full. Does nothing if the editor is gone.
     pub async fn notify<N: notification::Notification>(&self, params: &N::Params) {
-        self.tell(N::METHOD, params).await;
+        self.send_notification(N::METHOD, params).await;
     }
 
     /// Sends a notification that is not part of LSP.
-    pub async fn tell<P: Serialize + ?Sized>(&self, method: &str, params: &P) {
+    pub async fn send_notification<P: Serialize + ?Sized>(&self, method: &str, params: &P) {
         self.send(message::call(None, method, params)).await;
     }
 
     /// Sends a request and waits for the response. Dropping the future cancels the request.
     pub async fn request<R: request::Request>(&self, params: &R::Params) -> Result<R::Result, AskError> {
-        self.ask(R::METHOD, params).await
+        self.send_request(R::METHOD, params).await
     }
 
     /// Sends a request that is not part of LSP.
-    pub async fn ask<P, T>(&self, method: &str, params: &P) -> Result<T, AskError>
+    pub async fn send_request<P, T>(&self, method: &str, params: &P) -> Result<T, AskError>
     where
         P: Serialize + ?Sized,
         T: DeserializeOwned,
     {
-        self.ask_until(method, params, std::future::pending()).await
+        self.send_request_until(method, params, std::future::pending()).await
     }
 
     /// The same for a request that is cancelled when `ended` completes. An editor that does not support that may still
     /// send a response, which is returned.
-    pub async fn ask_until<P, T>(
+    pub async fn send_request_until<P, T>(
         &self,
         method: &str,
         params: &P,
@@ -108,7 +108,7 @@ impl Editor {
             biased;
             result = &mut response => result,
             () = ended => {
-                self.tell("$/cancelRequest", &json!({ "id": id })).await;
+                self.send_notification("$/cancelRequest", &json!({ "id": id })).await;
                 response.await
             }
         };

@@ -59,14 +59,14 @@ pub fn is_form(approval: &Approval) -> bool {
 
 /// How a form can be answered here.
 #[derive(Debug, PartialEq)]
-enum Way {
+enum AnswerMethod {
     /// Each button is a complete answer.
     Buttons(Vec<(String, Object)>),
     File,
     Terminal,
 }
 
-impl Way {
+impl AnswerMethod {
     fn of(form: &Form, can_show_files: bool) -> Self {
         match form.fields.as_slice() {
             [] => Self::Buttons(vec![("Accept".to_owned(), Object::new())]),
@@ -102,29 +102,29 @@ fn is_secret(field: &Field) -> bool {
 pub async fn ask(session: Arc<EditorSession>, approval: Approval) {
     let (Some(Value::Object(schema)), Some(shown_in)) = (&approval.schema, session.shown_in.get()) else { return };
     let form = Form::of_schema(schema);
-    let way = Way::of(&form, session.info().supports.show_document);
-    let buttons: Vec<String> = match &way {
-        Way::Buttons(answers) => answers.iter().map(|(title, _)| title.clone()).collect(),
-        Way::File => vec![FILL_IN.to_owned()],
-        Way::Terminal => return tell(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
+    let method = AnswerMethod::of(&form, session.info().supports.show_document);
+    let buttons: Vec<String> = match &method {
+        AnswerMethod::Buttons(answers) => answers.iter().map(|(title, _)| title.clone()).collect(),
+        AnswerMethod::File => vec![FILL_IN.to_owned()],
+        AnswerMethod::Terminal => return show_message(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
     };
     let chosen = choose(shown_in, text(&approval), &buttons).await;
-    let content = match (&way, chosen.as_deref()) {
+    let content = match (&method, chosen.as_deref()) {
         (_, Some(DECLINE)) => None,
-        (Way::Buttons(answers), Some(chosen)) => match answers.iter().find(|(title, _)| title == chosen) {
+        (AnswerMethod::Buttons(answers), Some(chosen)) => match answers.iter().find(|(title, _)| title == chosen) {
             Some((_, content)) => Some(content.clone()),
             None => return close(&session, shown_in, &approval),
         },
-        (Way::File, Some(FILL_IN)) => match fill_in(&session, shown_in, &approval, schema, &form).await {
+        (AnswerMethod::File, Some(FILL_IN)) => match fill_in(&session, shown_in, &approval, schema, &form).await {
             Some(content) => Some(content),
-            None => return tell(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
+            None => return show_message(shown_in, MessageType::WARNING, in_terminal(&approval)).await,
         },
         _ => return close(&session, shown_in, &approval),
     };
     let decision = if content.is_some() { "accept" } else { "decline" };
     let reply = Reply { decision, content: content.map(Value::Object), ..Reply::default() };
     if let Err(error) = session.engine.resolve(std::slice::from_ref(&approval.id), &reply, &shown_in.identity).await {
-        tell(shown_in, MessageType::WARNING, error.to_string()).await;
+        show_message(shown_in, MessageType::WARNING, error.to_string()).await;
     }
 }
 
@@ -147,7 +147,7 @@ fn close(session: &EditorSession, shown_in: &ShownIn, approval: &Approval) {
     }
 }
 
-async fn tell(shown_in: &ShownIn, typ: MessageType, message: String) {
+async fn show_message(shown_in: &ShownIn, typ: MessageType, message: String) {
     shown_in.editor.notify::<ShowMessage>(&ShowMessageParams { typ, message }).await;
 }
 
@@ -194,7 +194,7 @@ async fn fill_in(
         };
         last = saved;
         let message = format!("Not sent yet. Correct this and save the file again:\n{}", problems.join("\n"));
-        tell(shown_in, MessageType::WARNING, message).await;
+        show_message(shown_in, MessageType::WARNING, message).await;
     }
 }
 
@@ -204,18 +204,20 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_written_to_a_file() {
-        let way = |schema: Value| Way::of(&Form::of_schema(schema.as_object().unwrap()), true);
+        let method = |schema: Value| AnswerMethod::of(&Form::of_schema(schema.as_object().unwrap()), true);
         let text = json!({ "type": "string" });
-        assert_eq!(way(json!({ "properties": { "name": text } })), Way::File);
+        assert_eq!(method(json!({ "properties": { "name": text } })), AnswerMethod::File);
         for secret in [
             json!({ "properties": { "name": text, "password": text } }),
             json!({ "properties": { "value": text }, "password": true }),
             json!({ "properties": { "a": { "type": "string", "format": "password" } } }),
             json!({ "properties": { "a": { "type": "object", "properties": { "apiToken": text } } } }),
         ] {
-            assert_eq!(way(secret.clone()), Way::Terminal, "{secret}");
+            assert_eq!(method(secret.clone()), AnswerMethod::Terminal, "{secret}");
         }
-        let Way::Buttons(buttons) = way(json!({ "properties": { "ok": { "type": "boolean" } } })) else { panic!() };
+        let AnswerMethod::Buttons(buttons) = method(json!({ "properties": { "ok": { "type": "boolean" } } })) else {
+            panic!()
+        };
         assert_eq!(buttons.iter().map(|(title, _)| title.as_str()).collect::<Vec<_>>(), ["Yes", "No"]);
     }
 }

@@ -37,6 +37,7 @@ use super::{
 use crate::engine::Engine;
 use crate::engine::editors::{Attachment, Join};
 use crate::engine::turns::Turns;
+use crate::protocol::events::{Notification as _, Request as _, SdkClose, SdkMessage, WorkspaceTrust};
 
 /// Reading a few settings takes an editor milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -88,12 +89,12 @@ impl guard::Front for Front {
                 let token = guard::progress_token(&id);
                 return commands::run(self.session.clone(), params.unwrap_or_default(), token, turn).boxed();
             }
-            ("mcp/sdk/message", State::Running) => {
-                let reply = sdk::message(self.attachment.as_ref(), &params.unwrap_or_default());
+            (SdkMessage::METHOD, State::Running) => {
+                let reply = sdk::message(self.attachment.as_ref(), params.unwrap_or_default());
                 return std::future::ready(reply).boxed();
             }
-            ("mcp/sdk/close", State::Running) => {
-                let reply = sdk::close(self.attachment.as_ref(), &params.unwrap_or_default());
+            (SdkClose::METHOD, State::Running) => {
+                let reply = sdk::close(self.attachment.as_ref(), params.unwrap_or_default());
                 return std::future::ready(reply).boxed();
             }
             ("shutdown", State::Running) => self.state = State::ShutDown,
@@ -124,13 +125,12 @@ impl guard::Front for Front {
                     None => self.pull_settings(),
                 }
             }
-            "mcp/workspaceTrust" => {
-                let trusted = params.get("trusted").and_then(Value::as_bool);
-                if let Some(trusted) = trusted.filter(|_| self.session.may_decide()) {
+            WorkspaceTrust::METHOD => handle(method, params, |WorkspaceTrust { trusted }| {
+                if self.session.may_decide() {
                     self.session.engine.trust_workspace(trusted);
                 }
-            }
-            "mcp/sdk/close" => drop(sdk::close(self.attachment.as_ref(), &params)),
+            }),
+            SdkClose::METHOD => drop(sdk::close(self.attachment.as_ref(), params)),
             "workspace/didChangeWorkspaceFolders" => handle(method, params, |params| self.change_folders(params)),
             _ => tracing::debug!(method, "ignored an unknown notification"),
         }

@@ -26,14 +26,14 @@ const AGENTS_DELAY: Duration = Duration::from_millis(200);
 
 /// Runs until the editor disconnects.
 pub async fn publish(engine: Engine, editor: Editor) {
-    let mut pictures = engine.snapshot();
+    let mut snapshots = engine.snapshot();
     let mut approvals = engine.approvals().subscribe();
     let mut closed = engine.approvals().closed();
     let mut notices = engine.notices();
     let mut finished = engine.finished_calls();
     let mut agents = engine.agents().subscribe();
     let mut calls = engine.running_calls();
-    let mut told = Told::default();
+    let mut sent = SentState::default();
     // When to report what agents are doing: not with every call.
     let mut agents_due: Option<Instant> = None;
     // Calls of agents in other workspaces. Their records are written a moment later.
@@ -42,16 +42,16 @@ pub async fn publish(engine: Engine, editor: Editor) {
         agents.mark_changed();
     }
     // A new editor does not know the current state yet.
-    pictures.mark_changed();
+    snapshots.mark_changed();
     if !approvals.borrow().is_empty() {
         approvals.mark_changed();
     }
     loop {
         tokio::select! {
-            Ok(()) = pictures.changed() => {
-                let picture = pictures.borrow_and_update().clone();
-                for (method, params) in told.difference(&picture) {
-                    editor.tell(method, &params).await;
+            Ok(()) = snapshots.changed() => {
+                let snapshot = snapshots.borrow_and_update().clone();
+                for (method, params) in sent.difference(&snapshot) {
+                    editor.send_notification(method, &params).await;
                 }
             }
             Ok(()) = approvals.changed() => {
@@ -61,7 +61,7 @@ pub async fn publish(engine: Engine, editor: Editor) {
                 notify(&editor, &ApprovalsChanged { approvals, groups, closed }).await;
             }
             notice = notices.recv() => match notice {
-                Ok(notice) => tell(&editor, notice).await,
+                Ok(notice) => publish_notice(&editor, notice).await,
                 // The editor misses events, but the snapshots above keep the state correct.
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the editor reads too slowly"),
                 Err(RecvError::Closed) => return,
@@ -108,14 +108,14 @@ fn read_closed(closed: &mut broadcast::Receiver<ClosedQuestion>) -> Vec<ClosedAp
 }
 
 async fn notify<N: Notification>(editor: &Editor, notification: &N) {
-    editor.tell(N::METHOD, notification).await;
+    editor.send_notification(N::METHOD, notification).await;
 }
 
 fn message<N: Notification>(notification: &N) -> (&'static str, Value) {
     (N::METHOD, serde_json::to_value(notification).unwrap_or_default())
 }
 
-async fn tell(editor: &Editor, notice: Notice) {
+async fn publish_notice(editor: &Editor, notice: Notice) {
     match notice {
         Notice::Log { server, line, .. } => {
             let LogLine { level, text, time, .. } = line;
@@ -136,30 +136,30 @@ type Tools = BTreeMap<Arc<str>, Arc<OfferedTool>>;
 
 /// What the editor already knows.
 #[derive(Default)]
-struct Told {
+struct SentState {
     servers: BTreeMap<ServerName, (Arc<ServerView>, ServerStatus)>,
 }
 
-impl Told {
-    fn difference(&mut self, picture: &Snapshot) -> Vec<(&'static str, Value)> {
-        let mut news = Vec::new();
+impl SentState {
+    fn difference(&mut self, snapshot: &Snapshot) -> Vec<(&'static str, Value)> {
+        let mut messages = Vec::new();
         self.servers.retain(|name, _| {
-            let stays = picture.servers.contains_key(name);
+            let stays = snapshot.servers.contains_key(name);
             if !stays {
-                news.push(message(&ServerRemoved { name: name.clone() }));
+                messages.push(message(&ServerRemoved { name: name.clone() }));
             }
             stays
         });
-        for (name, view) in &picture.servers {
+        for (name, view) in &snapshot.servers {
             let before = self.servers.get(name);
             if before.is_some_and(|(before, _)| same(before, view)) {
                 continue;
             }
             let server = ServerStatus::from(&**view);
             // The latency changes with every call. It is sent with the next change that matters.
-            let worth_telling = ServerStatus { latency_ms: None, ..server.clone() };
-            if before.is_none_or(|(_, told)| *told != worth_telling) {
-                news.push(message(&ServerChanged { server }));
+            let without_latency = ServerStatus { latency_ms: None, ..server.clone() };
+            if before.is_none_or(|(_, sent)| *sent != without_latency) {
+                messages.push(message(&ServerChanged { server }));
             }
             let tools_before = before.map(|(before, _)| (before.tools.clone(), before.switched_on));
             let other_tools = match tools_before {
@@ -170,11 +170,11 @@ impl Told {
                 None => !view.tools.is_empty(),
             };
             if other_tools {
-                news.push(message(&ToolsChanged { server: name.clone(), tools: view.shown_tools().count() }));
+                messages.push(message(&ToolsChanged { server: name.clone(), tools: view.shown_tools().count() }));
             }
-            self.servers.insert(name.clone(), (view.clone(), worth_telling));
+            self.servers.insert(name.clone(), (view.clone(), without_latency));
         }
-        news
+        messages
     }
 }
 

@@ -1,31 +1,40 @@
 //! MCP servers that run inside the editor: their messages arrive as requests of the editor.
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::to_raw_value;
-use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Error as RpcError;
 
 use super::convert;
 use super::guard::Reply;
 use crate::engine::editors::Attachment;
 use crate::model::Error;
+use crate::protocol::answers::Done;
+use crate::protocol::events::{Request, SdkClose, SdkMessage};
+use crate::text::json_reason;
 
 /// Passes a message on. This happens at once instead of in a task, so that MCP messages keep their order.
-pub fn message(attachment: Option<&Attachment>, params: &Value) -> Reply {
-    let server = params.get("server").and_then(Value::as_str).unwrap_or_default();
-    let message = params.get("message").cloned().unwrap_or_default();
+pub fn message(attachment: Option<&Attachment>, params: Value) -> Reply {
+    let SdkMessage { server, message } = parse(params)?;
     match attachment {
-        Some(attachment) if attachment.deliver_from_sdk(server, message) => done(),
+        Some(attachment) if attachment.deliver_from_sdk(&server, message) => done(),
         _ => Err(convert::error(&Error::NotFound(format!("the editor's server `{server}` is not connected")))),
     }
 }
 
-pub fn close(attachment: Option<&Attachment>, params: &Value) -> Reply {
-    if let (Some(attachment), Some(server)) = (attachment, params.get("server").and_then(Value::as_str)) {
-        attachment.close_sdk(server);
+pub fn close(attachment: Option<&Attachment>, params: Value) -> Reply {
+    let SdkClose { server } = parse(params)?;
+    if let Some(attachment) = attachment {
+        attachment.close_sdk(&server);
     }
     done()
 }
 
+fn parse<R: Request + DeserializeOwned>(params: Value) -> Result<R, RpcError> {
+    let invalid = |error| Error::InvalidParams(format!("`{}`: {}", R::METHOD, json_reason(&error)));
+    serde_json::from_value(params).map_err(|error| convert::error(&invalid(error)))
+}
+
 fn done() -> Reply {
-    to_raw_value(&json!({})).map_err(|_| RpcError::internal_error())
+    to_raw_value(&Done {}).map_err(|_| RpcError::internal_error())
 }

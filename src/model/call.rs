@@ -116,7 +116,7 @@ pub struct ToolCall {
 
 /// A decision of the user, and where it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct UserDecision {
     pub decision: Decision,
     pub by: Arc<str>,
 }

@@ -159,7 +159,7 @@ fn path_glob(glob: &GlobMatcher, text: &str, context: &PathContext) -> Truth {
 }
 
 /// Whether a text contains an encoded character, such as `%2f`.
-pub(super) fn has_percent_code(text: &str) -> bool {
+fn has_percent_code(text: &str) -> bool {
     text.split('%').skip(1).any(|rest| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2)
 }
 

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::Pin;
 use crate::model::{Decision, Level, ServerName, Timestamp, ToolId};
 
 /// An earlier answer that is still valid: it allows a tool without asking, or disables it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub id: String,
     pub server: ServerName,
@@ -26,8 +24,7 @@ pub struct Grant {
 }
 
 /// The scope of a grant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GrantScope {
     Session,
     Project,

@@ -1,6 +1,5 @@
 //! The definition of a tool when the user allowed it, and what has changed since.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -8,7 +7,7 @@ use crate::model::{Subject, Tool};
 use crate::text::{mask, visible};
 
 /// A tool's definition as it was shown. The digest is compared; the text is for the diff.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     pub digest: String,
     /// The definition in lines, truncated if it is very long.

@@ -12,25 +12,15 @@ use crate::model::{Annotations, Scope};
 mod details;
 
 pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) -> Definition {
+    let rule = |(pattern, level): &(&str, LevelRule)| ToolRule { pattern: (*pattern).into(), level: level.clone() };
+    let launch = Launch::Stdio(Stdio { command: "fs-mcp".into(), ..Stdio::default() });
+    let spec = ServerSpec { tools: tools.iter().map(rule).collect(), ..ServerSpec::new(launch) };
     Definition {
-        name: ServerName::new("fs").unwrap(),
-        key: ServerName::new("fs").unwrap(),
         scope,
         file: (scope != Scope::Session).then(|| Path::new(file).into()),
         folder: scope.needs_trust().then(|| Path::new("/home/you/shop").into()),
-        key_span: 0..0,
         line: 2,
-        rule_lines: Default::default(),
-        spec: ServerSpec {
-            tools: tools
-                .iter()
-                .map(|(pattern, level)| ToolRule { pattern: (*pattern).into(), level: level.clone() })
-                .collect(),
-            ..ServerSpec::new(Launch::Stdio(Stdio { command: "fs-mcp".into(), ..Stdio::default() }))
-        },
-        written: Arc::new(json!({})),
-        hides: Vec::new(),
-        restrictions: Vec::new(),
+        ..Definition::of_session(ServerName::new("fs").unwrap(), spec, json!({}))
     }
 }
 

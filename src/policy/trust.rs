@@ -5,6 +5,7 @@
 //! resolves the program and hashes scripts in the project), so run it on a blocking thread. The store keeps the
 //! answers.
 
+mod argument_words;
 mod contents;
 mod files;
 mod fingerprint;
@@ -13,14 +14,11 @@ mod own_launch;
 mod program;
 mod runners;
 mod summary;
-mod words;
 mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use super::lookalike;
 use crate::config::expand::Values;
@@ -61,7 +59,7 @@ impl Trusted {
 
 /// The key of a trust decision. A project is identified by its canonical path only, so no file in it, such as `.git`,
 /// can make it look like another project. Each worktree has its own decisions, because its definitions may differ.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrustKey {
     pub project: PathBuf,
     pub server: ServerName,
@@ -88,7 +86,7 @@ impl TrustKey {
 }
 
 /// The user's decisions about one server of one project.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustRecord {
     pub trusted: Option<Arc<Fingerprint>>,
     /// Digest of the definition that the user denied last.

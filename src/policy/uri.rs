@@ -361,7 +361,7 @@ mod tests {
 
     /// What is not a plain URI may be read in a way that we do not know.
     #[test]
-    fn an_odd_uri_is_never_surely_something_else() {
+    fn an_ambiguous_uri_never_counts_as_certainly_different() {
         let is = |uri: &str| UriPattern::new("db://x/*").matches(uri, None);
         for other in ["db://y/a", "a1+b-c.d://y", "db1://x/a"] {
             assert_eq!(is(other), Truth::No, "{other}");

@@ -185,6 +185,7 @@ pub struct ApprovalList {
 
 /// The effect of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Resolved {
     /// The ids of the questions that this answered.
     pub resolved: Vec<String>,
@@ -193,6 +194,9 @@ pub struct Resolved {
     /// What has changed for later questions, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
+    /// The same without what the question has just said, for one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_effect: Option<String>,
     /// How to undo it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<Remedy>,

@@ -526,18 +526,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_named() {
-        let told = |name: &str, arguments| AnyCommand::parse(name, arguments).unwrap_err().to_string();
-        assert_eq!(told("mcp.nope", vec![]), "no command named `mcp.nope`");
-        assert!(told("mcp.tool.call", vec![json!({})]).contains("`tool` is missing"));
-        assert!(told("mcp.servers", vec![json!(1)]).contains("one object"));
-        assert!(told("mcp.servers", vec![json!({ "server": "a__b" })]).contains("separates"));
+        let error_of = |name: &str, arguments| AnyCommand::parse(name, arguments).unwrap_err().to_string();
+        assert_eq!(error_of("mcp.nope", vec![]), "no command named `mcp.nope`");
+        assert!(error_of("mcp.tool.call", vec![json!({})]).contains("`tool` is missing"));
+        assert!(error_of("mcp.servers", vec![json!(1)]).contains("one object"));
+        assert!(error_of("mcp.servers", vec![json!({ "server": "a__b" })]).contains("separates"));
         assert_eq!(
-            told("mcp.servers", vec![json!({ "server": 5 })]),
+            error_of("mcp.servers", vec![json!({ "server": 5 })]),
             "`mcp.servers`: `server`: expected a string, found the number 5"
         );
         let caller = json!({ "tool": "mcp__a__b", "requester": { "kind": "nobody" } });
         assert_eq!(
-            told("mcp.tool.call", vec![caller]),
+            error_of("mcp.tool.call", vec![caller]),
             "`mcp.tool.call`: `requester.kind`: `nobody` is not one of `user`, `plugin`, `agent`"
         );
     }

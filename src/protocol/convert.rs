@@ -34,6 +34,7 @@ impl From<&ServerView> for ServerStatus {
         let definition = &view.definition;
         let state = &view.state;
         let peer = state.peer.as_deref();
+        let config = layers::redacted(&definition.written);
         Self {
             name: definition.name.clone(),
             status: state.status.into(),
@@ -43,6 +44,7 @@ impl From<&ServerView> for ServerStatus {
             remedy: Remedy::of_server(view),
             enabled: definition.spec.enabled && view.switched_on,
             transport: (&definition.spec.launch).into(),
+            launch: layers::launch_line(&config),
             scope: shown_scope(definition),
             file: definition.file.as_ref().map(|file| file.display().to_string()),
             line: definition.file.as_ref().map(|_| definition.line),
@@ -86,7 +88,7 @@ impl From<&ServerView> for ServerStatus {
             latency_ms: state.latency.map(millis),
             restarts: state.restarts,
             warnings: view.warnings(),
-            config: layers::redacted(&definition.written),
+            config,
         }
     }
 }
@@ -180,6 +182,7 @@ impl ToolInfo {
             output_schema: tool.output_schema.clone(),
             annotations: tool.annotations.into(),
             level: ruling.level,
+            callable: !matches!(ruling.level, model::Level::Disable | model::Level::Deny),
             source: ruling.source.to_string(),
             changed: matches!(granted, GrantMatch::Suspended(_)),
             tokens: offered.tokens(),

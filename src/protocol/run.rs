@@ -27,14 +27,16 @@ use crate::config::interop::ImportRequest;
 use crate::config::is_timeout;
 use crate::config::shape::shell_split::definition_of_line;
 use crate::engine::approvals::{AnsweredBy, Reply, unknown};
-use crate::engine::edit::{Edited, OpenBuffers, ToolOfServer};
+use crate::engine::edit::{Edited, NoBuffers, OpenBuffers, ToolOfServer};
 use crate::engine::editors::Identity;
 use crate::engine::gate::CallRequest;
 use crate::engine::manage::TrustRequest;
 use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
 use crate::engine::{Action, Engine};
-use crate::model::{CallId, CallKind, Error, Given, Requester, RequesterKind, Result, Scope, ServerName, ToolId};
+use crate::model::{
+    CallId, CallKind, Error, Requester, RequesterKind, Result, Scope, ServerName, ToolId, UserDecision,
+};
 use crate::server::connection::Progress;
 use crate::store::{CallQuery, Saved};
 use tools::{check_form, started_tool, tools};
@@ -55,11 +57,24 @@ pub fn check(command: &AnyCommand, identity: &Identity) -> Result<()> {
     }
 }
 
-/// Runs a command. `pages` are the files that the editor has open, `identity` says which editor or shell it is,
+/// Runs a command of a front in this process, which has no files open and takes no turns.
+pub async fn call<C: Command>(
+    engine: &Engine,
+    identity: &Identity,
+    command: C,
+    progress: Option<mpsc::Sender<Progress>>,
+) -> Result<C::Answer> {
+    let command = command.into();
+    check(&command, identity)?;
+    let answer = run(engine, &NoBuffers, identity, command, progress, Turn::default()).await?;
+    serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()))
+}
+
+/// Runs a command. `buffers` are the files that the editor has open, `identity` says which editor or shell it is,
 /// `progress` receives the progress of a running tool, and later commands of the same connection wait for `turn`.
 pub async fn run(
     engine: &Engine,
-    pages: &dyn OpenBuffers,
+    buffers: &dyn OpenBuffers,
     identity: &Identity,
     command: AnyCommand,
     progress: Option<mpsc::Sender<Progress>>,
@@ -80,32 +95,32 @@ pub async fn run(
             if let Some(commands::BundleFile { path, sha256 }) = params.bundle {
                 engine.unpack_bundle(&path, sha256).await?;
             }
-            saved::<commands::ServerAdd>(engine.add_server(pages, params.server, config, inputs, params.scope).await?)
+            saved::<commands::ServerAdd>(engine.add_server(buffers, params.server, config, inputs, params.scope).await?)
         }
         AnyCommand::ServerUpdate(params) => {
             let scope = file_scope(engine, &params.server, params.scope)?;
-            saved::<commands::ServerUpdate>(engine.update_server(pages, params.server, params.config, scope).await?)
+            saved::<commands::ServerUpdate>(engine.update_server(buffers, params.server, params.config, scope).await?)
         }
         AnyCommand::ServerRemove(params) => {
             let scope = file_scope(engine, &params.server, params.scope)?;
-            let edited = engine.remove_server(pages, &params.server, scope).await?;
+            let edited = engine.remove_server(buffers, &params.server, scope).await?;
             answer::<commands::ServerRemove>(EditedFiles { unsaved: edited.unsaved })
         }
         AnyCommand::ServerMove(params) => {
             let from = file_scope(engine, &params.server, params.from)?;
             saved::<commands::ServerMove>(match params.file {
-                Some(file) if from == params.to => engine.move_to_file(pages, params.server, from, &file).await?,
-                _ => engine.move_server(pages, params.server, from, params.to).await?,
+                Some(file) if from == params.to => engine.move_to_file(buffers, params.server, from, &file).await?,
+                _ => engine.move_server(buffers, params.server, from, params.to).await?,
             })
         }
         AnyCommand::ServerEnable(params) => {
             let scope = params.scope.map(|scope| file_scope(engine, &params.server, scope)).transpose()?;
-            saved::<commands::ServerEnable>(engine.enable_server(pages, params.server, params.enabled, scope).await?)
+            saved::<commands::ServerEnable>(engine.enable_server(buffers, params.server, params.enabled, scope).await?)
         }
         AnyCommand::ServerTimeout(params) => {
             let wrong = || Error::InvalidParams("`timeout` must be greater than 0 and at most one day".to_owned());
             let timeout = Duration::try_from_secs_f64(params.timeout).ok().filter(is_timeout).ok_or_else(wrong)?;
-            saved::<commands::ServerTimeout>(engine.set_timeout(pages, params.server, timeout).await?)
+            saved::<commands::ServerTimeout>(engine.set_timeout(buffers, params.server, timeout).await?)
         }
         AnyCommand::ToolForm(params) => {
             let offered = started_tool(engine, &params.tool).await?;
@@ -113,7 +128,7 @@ pub async fn run(
         }
         AnyCommand::ServerForm(params) => answer::<commands::ServerForm>(server_form::form(engine, &params).await?),
         AnyCommand::FormCheck(params) => check_form(engine, &params).await,
-        AnyCommand::ToolPolicy(params) => policy(engine, pages, params).await,
+        AnyCommand::ToolPolicy(params) => policy(engine, buffers, params).await,
         AnyCommand::Actions(_)
         | AnyCommand::ActionRun(_)
         | AnyCommand::ApprovalShow(_)
@@ -150,7 +165,7 @@ pub async fn run(
             answer::<commands::ServersSet>(engine.set_session(params.servers).await?.into())
         }
         AnyCommand::Tools(params) => tools(engine, &params).await,
-        AnyCommand::ToolCall(params) => call(engine, identity, params, progress, turn).await,
+        AnyCommand::ToolCall(params) => call_tool(engine, identity, params, progress, turn).await,
         AnyCommand::Policies(params) => policies(engine, params).await,
         AnyCommand::Resources(params) => reads::resources(engine, params.server.as_ref()),
         AnyCommand::ResourceRead(params) => reads::read_resource(engine, identity, params).await,
@@ -253,9 +268,9 @@ fn file_scope(engine: &Engine, server: &ServerName, shown: ShownScope) -> Result
     })
 }
 
-async fn policy(engine: &Engine, pages: &dyn OpenBuffers, params: commands::ToolPolicy) -> Result<Answer> {
+async fn policy(engine: &Engine, buffers: &dyn OpenBuffers, params: commands::ToolPolicy) -> Result<Answer> {
     let scope = params.scope.map(|scope| file_scope(engine, &params.server, scope)).transpose()?;
-    let edited = engine.set_level(pages, params.server, &params.tool, params.level, scope).await?;
+    let edited = engine.set_level(buffers, params.server, &params.tool, params.level, scope).await?;
     let granted = engine.granted().await;
     let (scope, tools) = edited.answer;
     let info = |(view, offered): &ToolOfServer| ToolInfo::new(offered, &granted.find(view, offered));
@@ -302,7 +317,7 @@ fn trust_request(params: &commands::ServerTrust) -> Result<TrustRequest> {
     }
 }
 
-async fn call(
+async fn call_tool(
     engine: &Engine,
     identity: &Identity,
     params: commands::ToolCall,
@@ -319,7 +334,7 @@ async fn call(
             arguments: params.arguments.unwrap_or_default(),
             decision: params
                 .decision
-                .map(|decision| Given { decision, by: AnsweredBy::Editor(identity.clone()).to_string().into() }),
+                .map(|decision| UserDecision { decision, by: AnsweredBy::Editor(identity.clone()).to_string().into() }),
             requester: match &identity.started_by {
                 Some(by) => Requester { kind: RequesterKind::Agent, name: by.clone() },
                 None => params.requester.unwrap_or_default(),

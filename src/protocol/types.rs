@@ -96,6 +96,8 @@ pub struct ServerStatus {
     pub remedy: Option<Remedy>,
     pub enabled: bool,
     pub transport: Transport,
+    /// The command that it runs or the address that it connects to, in one line, as written in the config file.
+    pub launch: String,
     pub scope: ShownScope,
     /// The file that defines it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -230,6 +232,8 @@ pub struct ToolInfo {
     pub output_schema: Option<Arc<Object>>,
     pub annotations: Annotations,
     pub level: Level,
+    /// Whether it can be called: it is neither disabled nor denied.
+    pub callable: bool,
     /// Where the level comes from.
     pub source: String,
     /// The tool has changed since the user allowed it, so the next call asks again.

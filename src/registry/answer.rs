@@ -15,14 +15,14 @@ const MAX_PARTS: usize = 100;
 
 /// A server in the result of a search. All texts are safe to show.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct ListedServer {
     pub name: String,
     pub title: Option<String>,
     pub description: String,
     pub version: String,
     pub is_deprecated: bool,
     /// How it can be used: `npm`, `pypi`, `oci`, `nuget`, `mcpb`, `http` or `sse`.
-    pub ways: Vec<String>,
+    pub package_types: Vec<String>,
     /// An earlier result whose name looks almost the same.
     pub looks_like: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Listed {
 /// A version of a server.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Detail {
+pub struct ServerDetail {
     pub name: String,
     #[serde(default)]
     pub title: Option<String>,
@@ -134,14 +134,14 @@ struct List {
 }
 
 /// One page of a list.
-pub(super) struct Page {
-    pub servers: Vec<Listed>,
+pub(super) struct RegistryPage {
+    pub servers: Vec<ListedServer>,
     pub invalid: usize,
     pub next: Option<String>,
 }
 
 /// One bad entry does not affect the others.
-pub(super) fn list(text: &str) -> Result<Page> {
+pub(super) fn list(text: &str) -> Result<RegistryPage> {
     let list: List = serde_json::from_str(text).map_err(|error| not_understood(&error))?;
     let next = list.metadata.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty());
     let (mut servers, mut invalid) = (Vec::new(), 0);
@@ -152,11 +152,11 @@ pub(super) fn list(text: &str) -> Result<Page> {
             None => invalid += 1,
         }
     }
-    Ok(Page { servers, invalid, next: next.map(str::to_owned) })
+    Ok(RegistryPage { servers, invalid, next: next.map(str::to_owned) })
 }
 
 /// One server, which must be the one that was asked for.
-pub(super) fn detail(text: &str, name: &str) -> Result<Detail> {
+pub(super) fn detail(text: &str, name: &str) -> Result<ServerDetail> {
     let response: Response = serde_json::from_str(text).map_err(|error| not_understood(&error))?;
     match read(response) {
         Some((detail, status)) if detail.name == name && status != "deleted" => Ok(detail),
@@ -172,17 +172,17 @@ fn not_understood(error: &serde_json::Error) -> Error {
 }
 
 /// An entry that follows the rules of the registry, and its status.
-fn read(response: Response) -> Option<(Detail, String)> {
+fn read(response: Response) -> Option<(ServerDetail, String)> {
     let official = response.meta.get("io.modelcontextprotocol.registry/official");
     let status = official.and_then(|meta| meta.get("status")).and_then(Value::as_str).unwrap_or("active").to_owned();
-    let mut detail: Detail = serde_json::from_value(response.server).ok()?;
+    let mut detail: ServerDetail = serde_json::from_value(response.server).ok()?;
     detail.is_deprecated = status == "deprecated";
     let parts = detail.packages.iter().flatten().flat_map(|package| {
         [package.runtime_arguments.len(), package.package_arguments.len(), package.environment_variables.len()]
     });
     let headers = detail.remotes.iter().flatten().map(|remote| remote.headers.len());
-    let ways = detail.packages.iter().map(Vec::len).chain(detail.remotes.iter().map(Vec::len));
-    let is_small = parts.chain(headers).chain(ways).all(|count| count <= MAX_PARTS);
+    let offers = detail.packages.iter().map(Vec::len).chain(detail.remotes.iter().map(Vec::len));
+    let is_small = parts.chain(headers).chain(offers).all(|count| count <= MAX_PARTS);
     (is_name(&detail.name) && is_version(&detail.version) && is_small).then_some((detail, status))
 }
 
@@ -204,37 +204,37 @@ pub(super) fn is_version(version: &str) -> bool {
         && version != "latest"
 }
 
-impl Detail {
+impl ServerDetail {
     /// How the server can be used, in the order of the registry.
-    pub fn ways(&self) -> Vec<String> {
+    pub fn package_types(&self) -> Vec<String> {
         let packages = self.packages.iter().flatten().map(|package| package.registry_type.as_str());
         let remotes = self.remotes.iter().flatten().map(|remote| match remote.r#type.as_str() {
             "streamable-http" => "http",
             other => other,
         });
-        let mut ways: Vec<String> = Vec::new();
-        for way in packages.chain(remotes).map(|way| one_line(way, 20)) {
-            if !ways.contains(&way) {
-                ways.push(way);
+        let mut package_types: Vec<String> = Vec::new();
+        for package_type in packages.chain(remotes).map(|package_type| one_line(package_type, 20)) {
+            if !package_types.contains(&package_type) {
+                package_types.push(package_type);
             }
         }
-        ways
+        package_types
     }
 
-    fn listed(&self) -> Listed {
-        Listed {
+    fn listed(&self) -> ListedServer {
+        ListedServer {
             name: self.name.clone(),
             title: self.title.as_deref().map(|title| one_line(title, MAX_TEXT)),
             description: one_line(&self.description, MAX_TEXT),
             version: self.version.clone(),
             is_deprecated: self.is_deprecated,
-            ways: self.ways(),
+            package_types: self.package_types(),
             looks_like: None,
         }
     }
 }
 
-impl Listed {
+impl ListedServer {
     /// Whether it contains all words, which are in lower case.
     pub fn mentions(&self, words: &[String]) -> bool {
         let title = self.title.as_deref().unwrap_or_default();
@@ -244,7 +244,7 @@ impl Listed {
 }
 
 /// Marks names that look like an earlier one at a glance.
-pub(super) fn mark_lookalikes(servers: &mut [Listed]) {
+pub(super) fn mark_lookalikes(servers: &mut [ListedServer]) {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for server in servers {
         let look = crate::policy::lookalike::appearance(&server.name);

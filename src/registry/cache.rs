@@ -22,13 +22,13 @@ pub struct Cache {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Kept {
+pub struct CachedResponse {
     url: String,
     pub fetched: Timestamp,
     pub body: String,
 }
 
-impl Kept {
+impl CachedResponse {
     pub fn is_fresh(&self) -> bool {
         let age = Timestamp::now().unix_millis() - self.fetched.unix_millis();
         (0..FRESH).contains(&age)
@@ -40,17 +40,17 @@ impl Cache {
         Self { folder }
     }
 
-    pub async fn get(&self, url: &Url) -> Option<Kept> {
+    pub async fn get(&self, url: &Url) -> Option<CachedResponse> {
         let (file, url) = (self.file(url), url.to_string());
         // JSON escapes can double the size.
         let read = move || read_file(&file, 2 * MAX_BYTES + 4096).ok().flatten();
         let bytes = tokio::task::spawn_blocking(read).await.ok()??;
-        serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.url == url)
+        serde_json::from_slice::<CachedResponse>(&bytes).ok().filter(|kept| kept.url == url)
     }
 
     /// A cache that cannot be written is only slower.
     pub async fn put(&self, url: &Url, body: &str) {
-        let kept = Kept { url: url.to_string(), fetched: Timestamp::now(), body: body.to_owned() };
+        let kept = CachedResponse { url: url.to_string(), fetched: Timestamp::now(), body: body.to_owned() };
         let (folder, file) = (self.folder.clone(), self.file(url));
         let written = tokio::task::spawn_blocking(move || write(&folder, &file, &kept)).await;
         if let Ok(Err(error)) = written {
@@ -65,7 +65,7 @@ impl Cache {
     }
 }
 
-fn write(folder: &Path, file: &Path, kept: &Kept) -> std::io::Result<()> {
+fn write(folder: &Path, file: &Path, kept: &CachedResponse) -> std::io::Result<()> {
     make_private_folder(folder)?;
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     new.write_all(&serde_json::to_vec(kept)?)?;

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Offer;
-use super::answer::{Argument, Detail, Input, Named, Package, Remote, is_version};
+use super::answer::{Argument, Input, Named, Package, Remote, ServerDetail, is_version};
 use super::inputs::{About, Inputs, fixed};
 use crate::text::one_line;
 
-/// The ways in order of preference, if the user names none.
-const WAYS: [&str; 6] = ["npm", "pypi", "oci", "nuget", "http", "sse"];
+/// Package types in order of preference, if the user names none.
+const PREFERRED: [&str; 6] = ["npm", "pypi", "oci", "nuget", "http", "sse"];
 /// The options of `docker run` that an entry may use. Others could open the machine.
 const DOCKER_OPTIONS: [&str; 5] = ["-e", "--env", "-v", "--volume", "--mount"];
 /// Flags without a value that are already there.
@@ -20,22 +20,24 @@ const USUAL_FLAGS: [&str; 6] = ["-y", "--yes", "-i", "--interactive", "--rm", "r
 const DOCKER: [&str; 8] =
     ["run", "-i", "--rm", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"];
 
-pub(super) fn offer(detail: &Detail, way: Option<&str>) -> Result<Offer, String> {
+pub(super) fn offer(detail: &ServerDetail, package_type: Option<&str>) -> Result<Offer, String> {
     let name = server_name(&detail.name);
-    let ways = detail.ways();
-    let available = || if ways.is_empty() { "none".to_owned() } else { ways.join(", ") };
-    let way = match way {
-        Some(way) if ways.iter().any(|known| known == way) => way,
-        Some(way) => {
+    let package_types = detail.package_types();
+    let available = || if package_types.is_empty() { "none".to_owned() } else { package_types.join(", ") };
+    let package_type = match package_type {
+        Some(package_type) if package_types.iter().any(|known| known == package_type) => package_type,
+        Some(package_type) => {
             return Err(format!(
                 "`{}` is not available as `{}`; available: {}",
                 detail.name,
-                one_line(way, 20),
+                one_line(package_type, 20),
                 available()
             ));
         }
-        None => WAYS.into_iter().find(|way| ways.iter().any(|known| known == way)).ok_or_else(|| {
-            match ways.iter().any(|way| way == "mcpb") {
+        None => PREFERRED
+            .into_iter()
+            .find(|package_type| package_types.iter().any(|known| known == package_type))
+            .ok_or_else(|| match package_types.iter().any(|package_type| package_type == "mcpb") {
                 true => format!(
                     "`{}` is a bundle; download its .mcpb file and use `mcp-sidecar add --from-bundle FILE`",
                     detail.name
@@ -43,17 +45,16 @@ pub(super) fn offer(detail: &Detail, way: Option<&str>) -> Result<Offer, String>
                 false => {
                     format!("`{}` has no package that mcp-sidecar can run; available: {}", detail.name, available())
                 }
-            }
-        })?,
+            })?,
     };
     let mut parts = Parts { inputs: Inputs::new(&name), unset: Vec::new() };
-    let package = detail.packages.iter().flatten().find(|package| package.registry_type == way);
+    let package = detail.packages.iter().flatten().find(|package| package.registry_type == package_type);
     let config = match package {
-        Some(package) => parts.package(package, way)?,
+        Some(package) => parts.package(package, package_type)?,
         None => {
-            let kind = if way == "http" { "streamable-http" } else { way };
+            let kind = if package_type == "http" { "streamable-http" } else { package_type };
             let remote = detail.remotes.iter().flatten().find(|remote| remote.r#type == kind);
-            parts.remote(remote.ok_or("this server has no address")?, way)?
+            parts.remote(remote.ok_or("this server has no address")?, package_type)?
         }
     };
     let mut notes = Vec::new();
@@ -81,12 +82,12 @@ struct Parts {
 }
 
 impl Parts {
-    fn package(&mut self, package: &Package, way: &str) -> Result<Value, String> {
+    fn package(&mut self, package: &Package, package_type: &str) -> Result<Value, String> {
         if let Some(transport) = package.transport.as_ref().filter(|transport| transport.r#type != "stdio") {
             let kind = one_line(&transport.r#type, 30);
             return Err(format!("this package listens on a port (`{kind}`) and must be started by hand"));
         }
-        let identifier = identifier(&package.identifier, way)?;
+        let identifier = identifier(&package.identifier, package_type)?;
         let version = package.version.as_deref().filter(|version| !version.is_empty());
         if let Some(version) = version.filter(|version| !is_version(version)) {
             return Err(format!("`{}` is not a single version", one_line(version, 40)));
@@ -97,14 +98,14 @@ impl Parts {
         };
         let options = self.arguments(&package.runtime_arguments)?;
         let env = self.named(&package.environment_variables)?;
-        let (command, mut args) = match way {
+        let (command, mut args) = match package_type {
             "npm" => ("npx", vec!["-y".to_owned(), pinned("@")?]),
             "pypi" => ("uvx", vec![pinned("==")?]),
             "nuget" => ("dnx", vec![pinned("@")?, "--yes".to_owned(), "--".to_owned()]),
             "oci" => ("docker", docker(&options, &env, &identifier, version)?),
-            _ => return Err(format!("packages of type `{}` are not supported", one_line(way, 20))),
+            _ => return Err(format!("packages of type `{}` are not supported", one_line(package_type, 20))),
         };
-        if way != "oci"
+        if package_type != "oci"
             && let Some(option) = options.iter().find(|option| !USUAL_FLAGS.contains(&option.as_str()))
         {
             return Err(refused(command, option));
@@ -117,10 +118,10 @@ impl Parts {
         Ok(config)
     }
 
-    fn remote(&mut self, remote: &Remote, way: &str) -> Result<Value, String> {
+    fn remote(&mut self, remote: &Remote, package_type: &str) -> Result<Value, String> {
         let url = self.filled(&remote.url, &remote.variables)?;
         let headers = self.named(&remote.headers)?;
-        let mut config = json!({ "type": way, "url": url });
+        let mut config = json!({ "type": package_type, "url": url });
         if let (false, Some(fields)) = (headers.is_empty(), config.as_object_mut()) {
             fields.insert("headers".to_owned(), Value::Object(headers));
         }
@@ -206,13 +207,13 @@ impl Parts {
 }
 
 /// The name of a package. It must not look like an option of the runner.
-fn identifier(text: &str, way: &str) -> Result<String, String> {
-    let extra = if way == "oci" { "@._-/:" } else { "@._-/~" };
+fn identifier(text: &str, package_type: &str) -> Result<String, String> {
+    let extra = if package_type == "oci" { "@._-/:" } else { "@._-/~" };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || extra.contains(c);
     let parts_ok = text.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    let starts_ok = text.starts_with(|c: char| c.is_ascii_alphanumeric() || (c == '@' && way == "npm"));
+    let starts_ok = text.starts_with(|c: char| c.is_ascii_alphanumeric() || (c == '@' && package_type == "npm"));
     let slashes = text.matches('/').count();
-    let shape_ok = match way {
+    let shape_ok = match package_type {
         "npm" => slashes == usize::from(text.starts_with('@')) && text.matches('@').count() <= 1,
         "oci" => true,
         _ => slashes == 0 && !text.contains('@'),

@@ -40,7 +40,7 @@ use exchange::RequestLimits;
 use subscription::Subscription;
 use tasks::{Form, Task};
 
-pub use super::transport::{Era, Listed, OpenError, Progress, Remote, ServerNotice, Wire};
+pub use super::transport::{Era, ListKind, OpenError, Progress, Remote, ServerNotice, Wire};
 pub use lists::{Listing, Lists, conform, tools_from};
 pub use request::Request;
 
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// Reloads one list.
-    pub async fn list(&self, listed: Listed) -> Result<Listing> {
+    pub async fn list(&self, listed: ListKind) -> Result<Listing> {
         lists::one(self, listed).await
     }
 

@@ -31,7 +31,7 @@ use pasted::OpenSignIns;
 
 pub use account::Account;
 pub use client_credentials::Challenge as TokenChallenge;
-use tokens::Entry;
+use tokens::SavedSignIn;
 pub use tokens::{MemoryTokens, NoTokens, TokenLock, TokenStore, key as stored_name};
 
 /// How long the user may take in the browser.
@@ -134,7 +134,7 @@ impl ServerAuth {
     /// minutes.
     pub async fn sign_in(&self, server: &ServerName, url: &Url, hints: Hints, open: OpenPage) -> Result<()> {
         let failed = |message: String| Error::Connection { server: server.clone(), message };
-        let flow = Flow { auth: self, hints };
+        let flow = SignInFlow { auth: self, hints };
         flow.run(url, open).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
     }
 
@@ -186,12 +186,12 @@ impl ServerAuth {
     }
 }
 
-struct Flow<'a> {
+struct SignInFlow<'a> {
     auth: &'a ServerAuth,
     hints: Hints,
 }
 
-impl Flow<'_> {
+impl SignInFlow<'_> {
     async fn run(self, url: &Url, open: OpenPage) -> std::result::Result<(), String> {
         ready_tls();
         let challenge = self.auth.next_challenge(url)?;
@@ -220,7 +220,7 @@ impl Flow<'_> {
         outcome?;
 
         let credentials = flow_result.take().await.ok_or("the server did not send a token")?;
-        let entry = Entry { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
+        let entry = SavedSignIn { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
         {
             let _lock = self.auth.store.lock(tokens::key(url)).await.map_err(|error| error.to_string())?;
             entry.save(url, &self.auth.store).await.map_err(|error| error.to_string())?;
@@ -271,7 +271,7 @@ impl Flow<'_> {
     async fn scopes(&self, manager: &AuthorizationManager, url: &Url, challenge: &Challenge) -> Vec<String> {
         let mut scopes = self.hints.scopes.clone();
         if let Some(scope) = &challenge.scope {
-            if let Some(entry) = Entry::load(url, &self.auth.store).await {
+            if let Some(entry) = SavedSignIn::load(url, &self.auth.store).await {
                 scopes.extend(entry.credentials.granted_scopes);
             }
             scopes.extend(scope.split_whitespace().map(str::to_owned));

@@ -201,15 +201,15 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// The fence, if the definition has one. A definition that requires it does not start without it.
+    /// The sandbox, if the definition has one. A definition that requires it does not start without it.
     fn of(program: &Program, path: PathBuf, cwd: &Path, settings: &settings::Sandbox) -> Result<Self, String> {
         let plain = |path, warnings| Self { path, args: Vec::new(), temp: None, warnings };
-        let Some(fence) = &program.sandbox else { return Ok(plain(path, Vec::new())) };
-        match sandbox::fence(&path, cwd, fence, settings) {
-            Ok(sandbox::Fenced { program, args, temp, warnings }) => {
+        let Some(sandbox) = &program.sandbox else { return Ok(plain(path, Vec::new())) };
+        match sandbox::wrap(&path, cwd, sandbox, settings) {
+            Ok(sandbox::SandboxedProgram { program, args, temp, warnings }) => {
                 Ok(Self { path: program, args, temp: Some(temp), warnings })
             }
-            Err(why) if fence.required => Err(format!(
+            Err(why) if sandbox.required => Err(format!(
                 "cannot start it in its sandbox: {why}; or set `\"required\": false` in `sandbox` to run it without one"
             )),
             Err(why) => Ok(plain(path, vec![format!("{}: {why}", sandbox::NOT_ENFORCED)])),

@@ -92,20 +92,20 @@ pub enum Era {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Listed {
+pub enum ListKind {
     Tools,
     Resources,
     Prompts,
 }
 
-impl Listed {
+impl ListKind {
     pub const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 }
 
 /// What a server reports without being asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerNotice {
-    ListChanged(Listed),
+    ListChanged(ListKind),
     Log {
         level: String,
         text: String,

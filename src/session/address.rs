@@ -162,19 +162,10 @@ fn readable(root: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn paths(folder: &Path) -> Paths {
-        Paths {
-            config_dir: folder.join("config"),
-            state_dir: folder.join("state"),
-            runtime_dir: folder.join("runtime"),
-            managed_config: folder.join("managed.json"),
-        }
-    }
-
     #[test]
     fn a_folder_and_a_link_to_it_have_the_same_socket() {
         let home = tempfile::tempdir().unwrap();
-        let paths = paths(home.path());
+        let paths = Paths::under(home.path());
         std::fs::create_dir(home.path().join("my project")).unwrap();
         std::os::unix::fs::symlink(home.path().join("my project"), home.path().join("link")).unwrap();
         let address = EngineAddress::of(&home.path().join("my project"), &paths).unwrap();
@@ -187,7 +178,7 @@ mod tests {
     #[test]
     fn folders_of_one_repository_have_the_same_socket() {
         let home = tempfile::tempdir().unwrap();
-        let paths = paths(home.path());
+        let paths = Paths::under(home.path());
         let below = home.path().join("repository/packages/one");
         std::fs::create_dir_all(&below).unwrap();
         let address = |folder: &Path| EngineAddress::of(folder, &paths).unwrap();
@@ -205,7 +196,7 @@ mod tests {
     fn a_path_too_long_for_a_socket_is_shortened_or_refused() {
         let home = tempfile::tempdir().unwrap();
         let wide = "x".repeat(MAX_PATH - home.path().as_os_str().len() - 35);
-        let mut paths = Paths { runtime_dir: home.path().join(wide), ..paths(home.path()) };
+        let mut paths = Paths { runtime_dir: home.path().join(wide), ..Paths::under(home.path()) };
         let address = EngineAddress::of(home.path(), &paths).unwrap();
         assert!(address.agents.as_os_str().len() <= MAX_PATH);
         paths.runtime_dir = home.path().join("y".repeat(MAX_PATH));
@@ -216,7 +207,7 @@ mod tests {
     #[test]
     fn a_link_instead_of_the_socket_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let address = EngineAddress::of(home.path(), &paths(home.path())).unwrap();
+        let address = EngineAddress::of(home.path(), &Paths::under(home.path())).unwrap();
         address.secure().unwrap();
         std::os::unix::fs::symlink("/dev/null", &address.socket).unwrap();
         assert!(address.secure().unwrap_err().to_string().ends_with("is not a socket; remove it"));

@@ -10,7 +10,7 @@ use crate::config::Environment;
 /// The longest line of an engine that is read.
 pub const MAX_LINE: usize = 64 << 10;
 /// How long an environment may be in the line of a front. A longer one loses its largest variables.
-pub const MAX_ENVIRONMENT: usize = 1 << 20;
+const MAX_ENVIRONMENT: usize = 1 << 20;
 /// The longest line of a front that is read. Names of servers can make it long, too.
 pub const MAX_HELLO: usize = MAX_LINE + MAX_ENVIRONMENT;
 

@@ -39,7 +39,7 @@ const REJOIN: u8 = 2;
 
 /// Through which socket a front came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum SocketKind {
     Everyone,
     Agents,
 }
@@ -72,16 +72,16 @@ pub async fn serve(shared: Shared, address: &EngineAddress, listeners: Listeners
         let empty = *fronts.borrow_and_update() == 0;
         let accepted = async {
             tokio::select! {
-                accepted = everyone.accept() => (accepted, Door::Everyone),
-                accepted = for_agents.accept() => (accepted, Door::Agents),
+                accepted = everyone.accept() => (accepted, SocketKind::Everyone),
+                accepted = for_agents.accept() => (accepted, SocketKind::Agents),
             }
         };
         tokio::select! {
-            (accepted, door) = accepted => match accepted {
+            (accepted, socket) = accepted => match accepted {
                 Ok((stream, _)) => {
                     next += 1;
                     let guard = FrontGuard::new(&front_count);
-                    let work = acceptor.clone().receive(stream, door, next);
+                    let work = acceptor.clone().receive(stream, socket, next);
                     sessions.spawn(async move {
                         work.await;
                         drop(guard);
@@ -91,7 +91,7 @@ pub async fn serve(shared: Shared, address: &EngineAddress, listeners: Listeners
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     drop(reserve.take());
-                    let listener = if door == Door::Agents { &for_agents } else { &everyone };
+                    let listener = if socket == SocketKind::Agents { &for_agents } else { &everyone };
                     refuse_next(listener, &error).await;
                     reserve = File::open("/dev/null").ok();
                     tokio::time::sleep(RETRY_DELAY).await;
@@ -119,8 +119,8 @@ pub async fn serve(shared: Shared, address: &EngineAddress, listeners: Listeners
 }
 
 /// Why a front is refused.
-fn refusal(hello: &Hello, door: Door, process: Option<u32>) -> Option<String> {
-    if door == Door::Agents && !matches!(hello.front, Front::Agent | Front::Hook | Front::End) {
+fn refusal(hello: &Hello, socket: SocketKind, process: Option<u32>) -> Option<String> {
+    if socket == SocketKind::Agents && !matches!(hello.front, Front::Agent | Front::Hook | Front::End) {
         return Some("this socket is only for agents".to_owned());
     }
     let marked = hello.mark.as_deref().is_some_and(is_mark_of_this_engine);
@@ -179,7 +179,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    async fn receive(self, stream: UnixStream, door: Door, session: u64) {
+    async fn receive(self, stream: UnixStream, socket: SocketKind, session: u64) {
         if let Err(error) = check_peer(&stream) {
             tracing::warn!(%error, "refused a connection");
             return;
@@ -194,7 +194,7 @@ impl Acceptor {
             tracing::warn!("a connection without a valid first line");
             return;
         };
-        if let Some(why) = refusal(&hello, door, process) {
+        if let Some(why) = refusal(&hello, socket, process) {
             tracing::warn!(pid = hello.pid, "refused a front");
             write.write_all(&handshake::line(&Welcome::Refused(why))).await.ok();
             return;

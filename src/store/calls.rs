@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::chain::{Appender, Head};
+use super::chain::{Appender, ChainHead};
 use super::decisions::path_text;
 use super::owner::Owner;
 use super::{FinishedCall, Options};
@@ -214,7 +214,7 @@ pub fn insert<'c>(
     options: &Options,
     calls: impl IntoIterator<Item = &'c FinishedCall>,
     finished: bool,
-) -> rusqlite::Result<(i64, Option<Head>)> {
+) -> rusqlite::Result<(i64, Option<ChainHead>)> {
     let project = path_text(&options.project);
     let mut statement = connection.prepare_cached(
         "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, arguments, requested, kind,

@@ -22,9 +22,9 @@ const FINISHED: &str =
 /// What precedes the first link.
 const NOTHING: [u8; 32] = [0; 32];
 
-/// The newest link that this engine wrote. Whoever rewrites the whole chain cannot change this copy of it.
+/// The newest link that this engine wrote. A program that rewrites the whole chain cannot change this copy of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     project: String,
     number: i64,
     digest: Vec<u8>,
@@ -124,17 +124,17 @@ impl<'c> Appender<'c> {
     }
 
     /// Stores the end of the chain.
-    pub fn close(self) -> rusqlite::Result<Head> {
+    pub fn close(self) -> rusqlite::Result<ChainHead> {
         let Self { connection, project, last, digest } = self;
         connection
             .prepare_cached("UPDATE chains SET last = ?2, digest = ?3 WHERE project = ?1")?
             .execute(params![project, last, digest])?;
-        Ok(Head { project, number: last, digest })
+        Ok(ChainHead { project, number: last, digest })
     }
 }
 
 /// Whether the chain still contains a link that we wrote, or it was deleted because of its age.
-pub fn contains(connection: &Connection, head: &Head) -> rusqlite::Result<bool> {
+pub fn contains(connection: &Connection, head: &ChainHead) -> rusqlite::Result<bool> {
     let Some(chain) = chain(connection, &head.project)? else { return Ok(false) };
     if chain.pruned > head.number {
         return Ok(true);
@@ -172,7 +172,7 @@ pub fn prune(connection: &Connection, first_kept: i64) -> rusqlite::Result<()> {
 }
 
 /// Compares every record of a workspace with its chain.
-pub fn verify(connection: &mut Connection, project: &str, head: Option<&Head>) -> rusqlite::Result<ChainReport> {
+pub fn verify(connection: &mut Connection, project: &str, head: Option<&ChainHead>) -> rusqlite::Result<ChainReport> {
     // All queries see the same state, whatever is written in between.
     let snapshot = connection.transaction()?;
     let chain = chain(&snapshot, project)?;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::chain::{self, Head};
+use super::chain::{self, ChainHead};
 use super::database::{self, is_broken, reason};
 use super::decisions::{Change, Decisions};
 use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
@@ -39,7 +39,7 @@ pub struct Owner {
     rejected: Vec<Change>,
     unwritten: Vec<FinishedCall>,
     /// The newest link that this engine wrote.
-    pub(super) head: Option<Head>,
+    pub(super) head: Option<ChainHead>,
     /// Whether another program has replaced it, which is logged once.
     is_rewritten: bool,
     retry: Duration,
@@ -242,7 +242,7 @@ impl Owner {
     /// earlier one is kept: it is the only proof.
     pub(super) fn write_records<T>(
         &mut self,
-        work: impl Fn(&Transaction<'_>) -> rusqlite::Result<(T, Option<Head>)>,
+        work: impl Fn(&Transaction<'_>) -> rusqlite::Result<(T, Option<ChainHead>)>,
     ) -> Result<T, String> {
         let known = self.head.clone();
         let (is_intact, done, head) = self.write("NORMAL", |transaction| {

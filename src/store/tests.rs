@@ -297,7 +297,7 @@ async fn a_rejected_decision_does_not_block_the_others() {
     assert!(matches!(&rejected, Saved::InMemory(why) if why.contains("rejected by a test")), "{rejected:?}");
     assert!(found(&first, "rejected", "/home/you/shop").await, "it holds until the engine ends");
     assert_eq!(first.add_grant(grant("accepted", Decision::AllowAlways)).await, Saved::ToDisk);
-    assert!(problem(&first).is_some(), "the user is told that one decision is not on disk");
+    assert!(problem(&first).is_some(), "the user is problem that one decision is not on disk");
     drop(first);
     let second = store(&path).await;
     assert_eq!(
@@ -317,8 +317,8 @@ async fn a_database_of_a_newer_version_is_left_alone() {
     }
     let before = fs::read(&path).unwrap();
     let store = store(&path).await;
-    let told = problem(&store).unwrap_or_default();
-    assert!(told.contains("newer version of mcp-sidecar"), "{told}");
+    let problem = problem(&store).unwrap_or_default();
+    assert!(problem.contains("newer version of mcp-sidecar"), "{problem}");
     assert!(matches!(store.trust(key(), fingerprint("a")).await, Saved::InMemory(_)));
     drop(store);
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -691,7 +691,7 @@ async fn a_call_that_waited_for_days_does_not_hide_what_agents_did_before_it_end
     for (id, begun, waited) in [("old", now - 3 * DAY_MS, 0), ("quick", now, 0), ("slow", now - 2 * DAY_MS, 2 * DAY_MS)]
     {
         let call = call(id, json!({}), None);
-        let requester = Requester { kind: RequesterKind::Agent, name: "codex".into(), ..Requester::default() };
+        let requester = Requester { kind: RequesterKind::Agent, name: "codex".into() };
         let (time, waited_ms) = (Timestamp::from_unix_millis(begun), waited as f64);
         let row = CallRecord { requester, time, waited_ms, ..call.record.as_ref().clone() };
         record(&store, FinishedCall { record: Arc::new(row), ..call }).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Shorter values are too common to be masked: `1`, `true`, `info`.
-pub(super) const SHORTEST: usize = 6;
+const SHORTEST: usize = 6;
 /// A part of a value (one line of a key, the middle of its base64) must be longer to be distinctive.
 const SHORTEST_PART: usize = 12;
 /// A line of a value of several lines. Log files contain them one by one.

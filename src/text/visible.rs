@@ -264,7 +264,7 @@ mod tests {
             proptest::prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
         }
 
-        /// Whoever reads the shown text can restore the original: nothing is lost, and nothing hidden is left.
+        /// A reader of the shown text can restore the original: nothing is lost, and nothing hidden is left.
         #[test]
         fn nothing_is_lost(text: String) {
             let shown = exact(&text);

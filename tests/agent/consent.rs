@@ -4,12 +4,18 @@
 use std::time::{Duration, Instant};
 
 use mcp_sidecar::engine::Notice;
+use mcp_sidecar::protocol::answers::Resolved;
+use mcp_sidecar::protocol::commands::{ApprovalResolve, Approvals, Calls, Metrics};
 use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::protocol::events::ApprovalsChanged;
+use mcp_sidecar::protocol::types::{AnswerPlace, AnsweredIn, Approval, ApprovalKind, ApprovalOutcome, ClosedApproval};
 use mcp_sidecar::settings::Settings;
 use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 
 use crate::raw_agent::{Host, RawAgent};
+use crate::reads::question;
+use crate::support::commands::{name, object, resolve};
 use crate::support::harness::demo;
 use crate::support::{TestEditor, attach_to};
 
@@ -44,21 +50,14 @@ async fn connect(host: &Host, capabilities: Value) -> RawAgent {
     agent
 }
 
-/// Waits for the next question that is shown.
-async fn question(editor: &mut TestEditor) -> Value {
-    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
-    editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone()
-}
-
 /// Waits until no question is shown.
 async fn no_question(editor: &mut TestEditor) {
-    let none = |params: &Value| params["approvals"].as_array().unwrap().is_empty();
-    editor.notification_where("mcp/approvalsChanged", none).await;
+    editor.event_where(|changed: &ApprovalsChanged| changed.approvals.is_empty()).await;
 }
 
-async fn resolve(editor: &mut TestEditor, question: &Value, decision: &str) {
-    let answer = json!({ "id": question["id"], "decision": decision });
-    editor.raw_command("mcp.approval.resolve", answer).await.unwrap();
+/// Waits until a question has ended.
+async fn ending(editor: &mut TestEditor) -> ClosedApproval {
+    editor.event_where(|changed: &ApprovalsChanged| !changed.closed.is_empty()).await.closed.remove(0)
 }
 
 async fn begin_echo(agent: &mut RawAgent, id: i64, text: &str) {
@@ -90,18 +89,18 @@ async fn a_question_shows_the_metadata_that_the_server_gets_besides_the_argument
     let own = json!({ "progressToken": 1, "mcp-sidecar/workflow": "w" });
     agent.begin(2, "tools/call", note(own)).await;
     let asked = question(&mut editor).await;
-    assert!(!asked["detail"].as_str().unwrap().contains("metadata"), "it stays here: {asked:#}");
-    resolve(&mut editor, &asked, "allow-once").await;
+    assert!(!asked.detail.contains("metadata"), "it stays here: {asked:?}");
+    editor.call(resolve(&asked, "allow-once")).await.unwrap();
     agent.next().await;
     agent.begin(3, "tools/call", note(json!({ "example.com/to": "all\u{200b}" }))).await;
     let asked = question(&mut editor).await;
     let line = "The agent also sends metadata, which no rule checks (27 bytes): {\"example.com/to\":\"all⟨U+200B⟩\"}";
-    assert!(asked["detail"].as_str().unwrap().contains(line), "{asked:#}");
-    resolve(&mut editor, &asked, "allow-once").await;
+    assert!(asked.detail.contains(line), "{asked:?}");
+    editor.call(resolve(&asked, "allow-once")).await.unwrap();
     agent.next().await;
     agent.begin(4, "tools/call", note(json!({ "example.com/to": "all ".repeat(5_000) }))).await;
     let asked = question(&mut editor).await;
-    let detail = asked["detail"].as_str().unwrap();
+    let detail = &asked.detail;
     assert!(detail.contains("which no rule checks (20021 bytes)") && detail.len() < 2_000, "{detail}");
 }
 
@@ -117,11 +116,8 @@ async fn an_agent_that_goes_takes_its_questions_and_its_calls_with_it() {
     let question = question(&mut editor).await;
     let gone = Instant::now();
     drop(agent);
-    let closed =
-        editor.notification_where("mcp/approvalsChanged", |params| !params["closed"].as_array().unwrap().is_empty());
-    assert_eq!(closed.await["closed"][0]["message"], "withdrawn: the agent disconnected");
-    let answer = json!({ "id": question["id"], "decision": "allow-once" });
-    let late = editor.raw_command("mcp.approval.resolve", answer).await.unwrap_err();
+    assert_eq!(ending(&mut editor).await.message, "withdrawn: the agent disconnected");
+    let late = editor.call(resolve(&question, "allow-once")).await.unwrap_err();
     assert_eq!(late.kind(), Some(ErrorKind::NotFound), "{late}");
     let mut ended = Vec::new();
     while ended.len() < 2 {
@@ -149,7 +145,7 @@ async fn a_waiting_call_reports_progress_that_says_where_to_answer() {
         assert_eq!(progress["progressToken"], 7);
         values.push(progress["progress"].as_f64().unwrap());
     }
-    resolve(&mut editor, &question, "allow-once").await;
+    editor.call(resolve(&question, "allow-once")).await.unwrap();
     assert_eq!(text(&agent.next().await), "lift-off");
     let reported = agent.notifications.iter().filter(|message| message["method"] == "notifications/progress");
     values.extend(reported.map(|message| message["params"]["progress"].as_f64().unwrap()));
@@ -184,7 +180,7 @@ async fn the_form_of_a_server_moves_on_in_the_same_way() {
     let mut editor = open(&host, "Neovim").await;
     let mut agent = connect(&host, json!({ "elicitation": {} })).await;
     agent.begin(2, "tools/call", json!({ "name": "demo__ask_name", "arguments": {} })).await;
-    assert_eq!(question(&mut editor).await["kind"], "elicitation");
+    assert_eq!(question(&mut editor).await.kind, ApprovalKind::Elicitation);
     drop(editor);
     let asked = agent.next().await;
     assert_eq!(asked["params"]["message"], "What is your name?", "{asked:#}");
@@ -205,8 +201,8 @@ async fn an_editor_that_comes_back_finds_its_question() {
     editors.wait_for(|count| *count == 0).await.unwrap();
     let mut editor = open(&host, "Neovim").await;
     let after = question(&mut editor).await;
-    assert_eq!(after["id"], before["id"]);
-    resolve(&mut editor, &after, "allow-once").await;
+    assert_eq!(after.id, before.id);
+    editor.call(resolve(&after, "allow-once")).await.unwrap();
     assert_eq!(text(&agent.next().await), "x", "the agent was not asked");
 }
 
@@ -228,11 +224,11 @@ async fn a_question_without_anyone_to_ask_is_refused_without_a_way_around_it() {
         "`mcp__demo__echo` was not allowed: there was no one to ask, or the user declined in the agent's dialog. {place}"
     );
     let endings = [("cancel", nobody, "there was no one to ask"), ("decline", &*declined, by)];
-    for (id, (action, told, decided_by)) in (2..).zip(endings) {
+    for (id, (action, said, decided_by)) in (2..).zip(endings) {
         begin_echo(&mut headless, id, "x").await;
         let asked = headless.next().await;
         headless.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": action } })).await;
-        assert_eq!(text(&headless.next().await), told, "{action}");
+        assert_eq!(text(&headless.next().await), said, "{action}");
         assert_eq!(last_record(&host).await.decided_by, decided_by);
     }
     plain.begin(3, "tools/call", json!({ "name": "demo__add", "arguments": { "a": 1, "b": 2 } })).await;
@@ -269,7 +265,7 @@ async fn a_setting_decides_whether_the_agent_may_ask() {
             // The editor still shows the question, so this is not a no.
             agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "cancel" } })).await;
             agent.ask(9, "ping", json!({})).await;
-            resolve(&mut editor, &shown, "allow-once").await;
+            editor.call(resolve(&shown, "allow-once")).await.unwrap();
         }
         assert_eq!(text(&agent.next().await), "x");
         no_question(&mut editor).await;
@@ -278,7 +274,7 @@ async fn a_setting_decides_whether_the_agent_may_ask() {
     begin_echo(&mut agent, 4, "x").await;
     let shown = question(&mut editor).await;
     let asked = agent.next().await;
-    resolve(&mut editor, &shown, "allow-once").await;
+    editor.call(resolve(&shown, "allow-once")).await.unwrap();
     assert_eq!(text(&agent.next().await), "x");
     assert_eq!(agent.notified("notifications/cancelled").await["requestId"], asked["id"]);
 }
@@ -300,16 +296,16 @@ async fn a_call_that_the_user_changed_is_theirs_and_the_agent_is_told_how_it_end
     for (id, (sides, decision, by)) in (2..).zip(cases) {
         agent.begin(id, "tools/call", json!({ "name": "demo__roll_dice", "arguments": { "sides": 20 } })).await;
         let shown = question(&mut editor).await;
-        let edited = json!({ "id": shown["id"], "decision": "allow-once", "arguments": { "sides": sides } });
-        editor.raw_command("mcp.approval.resolve", edited).await.unwrap();
+        let arguments = Some(object(json!({ "sides": sides })));
+        editor.call(ApprovalResolve { arguments, ..resolve(&shown, "allow-once") }).await.unwrap();
         let answer = agent.next().await;
-        let told = text(&answer);
+        let said = text(&answer);
         let change = format!("The user changed the arguments of this call before allowing it: sides: 20 → {sides}");
-        assert!(told.starts_with(&change), "{told}");
+        assert!(said.starts_with(&change), "{said}");
         assert_eq!(
-            told.ends_with("\n`mcp__demo__roll_dice` was denied: its level is `deny`"),
+            said.ends_with("\n`mcp__demo__roll_dice` was denied: its level is `deny`"),
             decision == "deny",
-            "{told}"
+            "{said}"
         );
         let record = last_record(&host).await;
         assert_eq!(record.decision, decision);
@@ -327,8 +323,8 @@ async fn a_denied_call_is_not_asked_again_at_once() {
     let mut agent = connect(&host, json!({})).await;
     begin_echo(&mut agent, 2, "x").await;
     let first = question(&mut editor).await;
-    let no = json!({ "id": first["id"], "decision": "deny", "note": "not on this branch" });
-    editor.raw_command("mcp.approval.resolve", no).await.unwrap();
+    let note = Some("not on this branch".to_owned());
+    editor.call(ApprovalResolve { note, ..resolve(&first, "deny") }).await.unwrap();
     let denied = text(&agent.next().await).to_owned();
     no_question(&mut editor).await;
     begin_echo(&mut agent, 3, "x").await;
@@ -337,8 +333,8 @@ async fn a_denied_call_is_not_asked_again_at_once() {
     assert_ne!(text(&again), denied, "the agent learns that it asked again");
     begin_echo(&mut agent, 4, "y").await;
     let other = question(&mut editor).await;
-    assert_eq!(other["arguments"], json!({ "text": "y" }), "other arguments are another call");
-    resolve(&mut editor, &other, "allow-once").await;
+    assert_eq!(other.arguments, Some(json!({ "text": "y" })), "other arguments are another call");
+    editor.call(resolve(&other, "allow-once")).await.unwrap();
     assert_eq!(text(&agent.next().await), "y");
     let mut another = RawAgent::new(host.connect_as(
         mcp_sidecar::agent::AgentOptions { label: Some("another".to_owned()), ..Default::default() },
@@ -357,25 +353,27 @@ async fn the_user_can_change_a_call_and_the_agent_is_told_how() {
     let mut agent = connect(&host, json!({})).await;
     begin_echo(&mut agent, 2, "rm -r /").await;
     let asked = question(&mut editor).await;
-    let answer = |arguments: Value| json!({ "id": asked["id"], "decision": "allow-once", "arguments": arguments });
-    let odd = editor.raw_command("mcp.approval.resolve", answer(json!({ "text": 5 }))).await.unwrap_err();
-    assert_eq!(odd.kind(), Some(ErrorKind::InvalidArguments), "{odd}");
-    editor.raw_command("mcp.approval.resolve", answer(json!({ "text": "ls" }))).await.unwrap();
+    let edited = |asked: &Approval, arguments: Value| ApprovalResolve {
+        arguments: Some(object(arguments)),
+        ..resolve(asked, "allow-once")
+    };
+    let invalid = editor.call(edited(&asked, json!({ "text": 5 }))).await.unwrap_err();
+    assert_eq!(invalid.kind(), Some(ErrorKind::InvalidArguments), "{invalid}");
+    editor.call(edited(&asked, json!({ "text": "ls" }))).await.unwrap();
     let result = agent.next().await;
     assert_eq!(
         text(&result),
         "The user changed the arguments of this call before allowing it: text: \"rm -r /\" → \"ls\""
     );
     assert_eq!(result["result"]["content"][1]["text"], "ls", "{result:#}");
-    let record = editor.raw_command("mcp.calls", json!({})).await.unwrap()["calls"][0].clone();
-    assert_eq!(record["arguments"], json!({ "text": "ls" }), "{record:#}");
-    assert_eq!(record["requestedArguments"], json!({ "text": "rm -r /" }), "{record:#}");
+    let record = editor.call(Calls::default()).await.unwrap().calls.remove(0);
+    assert_eq!(record.arguments, Some(json!({ "text": "ls" })));
+    assert_eq!(record.requested_arguments, Some(json!({ "text": "rm -r /" })));
 
     no_question(&mut editor).await;
     begin_echo(&mut agent, 3, "x").await;
     let asked = question(&mut editor).await;
-    let answer = json!({ "id": asked["id"], "decision": "allow-once", "arguments": { "text": "secret" } });
-    editor.raw_command("mcp.approval.resolve", answer).await.unwrap();
+    editor.call(edited(&asked, json!({ "text": "secret" }))).await.unwrap();
     let refused = agent.next().await;
     assert!(text(&refused).contains("its level is `deny`"), "the rules apply to the new arguments: {refused:#}");
 }
@@ -390,22 +388,20 @@ async fn a_record_says_who_decided_and_how_long_that_took() {
     let meanwhile = json!({ "name": "demo__countdown", "arguments": { "from": 3, "interval": 100 } });
     agent.begin(3, "tools/call", meanwhile).await;
     assert_eq!(agent.next().await["id"], 3);
-    resolve(&mut editor, &asked, "allow-once").await;
+    editor.call(resolve(&asked, "allow-once")).await.unwrap();
     assert_eq!(text(&agent.next().await), "x");
     agent.begin(4, "tools/call", json!({ "name": "demo__echo", "arguments": { "text": 5 } })).await;
     agent.next().await;
-    let calls = editor.raw_command("mcp.calls", json!({ "tool": "echo" })).await.unwrap()["calls"].clone();
-    let [invalid, allowed] = &calls.as_array().unwrap()[..] else { panic!("{calls:#}") };
-    assert_eq!((&invalid["decision"], &invalid["decidedBy"]), (&json!("invalid"), &json!("invalid-arguments")));
-    assert_eq!(allowed["decidedBy"], "user in Neovim (process 4242)");
-    let millis = |key: &str| allowed[key].as_f64().unwrap_or_else(|| panic!("{key}: {allowed:#}"));
-    assert!(millis("waitedMs") >= 300.0, "{allowed:#}");
-    assert!(millis("durationMs") < 300.0, "the time of the user is not the tool's: {allowed:#}");
-    let metrics = editor.raw_command("mcp.metrics", json!({ "server": "demo" })).await.unwrap();
-    let tools = metrics["servers"][0]["tools"].as_array().unwrap();
-    let echo = tools.iter().find(|tool| tool["tool"] == "echo").unwrap();
-    assert_eq!(echo["calls"], 1, "an invalid call has not run: {echo:#}");
-    assert!(echo["p99Ms"].as_f64().unwrap() < 300.0 && echo["waitedMs"].as_f64().unwrap() >= 300.0, "{echo:#}");
+    let calls = editor.call(Calls { tool: Some("echo".to_owned()), ..Calls::default() }).await.unwrap().calls;
+    let [invalid, allowed] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!((&*invalid.decision, &*invalid.decided_by), ("invalid", "invalid-arguments"));
+    assert_eq!(allowed.decided_by, "user in Neovim (process 4242)");
+    assert!(allowed.waited_ms >= 300.0, "{allowed:?}");
+    assert!(allowed.duration_ms < 300.0, "the time of the user is not the tool's: {allowed:?}");
+    let metrics = editor.call(Metrics { server: Some(name("demo")) }).await.unwrap();
+    let echo = metrics.servers[0].tools.iter().find(|tool| tool.tool == "echo").unwrap();
+    assert_eq!(echo.calls, 1, "an invalid call has not run: {echo:?}");
+    assert!(echo.p99_ms < 300.0 && echo.waited_ms >= 300.0, "{echo:?}");
 }
 
 #[tokio::test]
@@ -417,33 +413,29 @@ async fn the_calls_of_one_agent_are_answered_together() {
     question(&mut editor).await;
     for (id, text) in (2..).zip(["x", "y", "z"]) {
         begin_echo(&mut agent, id, text).await;
-        let arrived = |params: &Value| params["approvals"].as_array().unwrap().len() as i64 == id;
-        editor.notification_where("mcp/approvalsChanged", arrived).await;
+        editor.event_where(|changed: &ApprovalsChanged| changed.approvals.len() as i64 == id).await;
     }
-    let list = editor.raw_command("mcp.approvals", json!({})).await.unwrap();
-    let [group] = &list["groups"].as_array().unwrap()[..] else { panic!("{list:#}") };
-    let ids: Vec<&Value> = list["approvals"].as_array().unwrap()[1..].iter().map(|each| &each["id"]).collect();
-    assert_eq!(group["ids"], json!(ids), "the call of another connection is not one of them");
-    assert_eq!((&group["kind"], &group["title"]), (&json!("tool"), &json!("The agent `liner` wants to make 3 calls")));
-    let offered: Vec<&Value> = group["answers"].as_array().unwrap().iter().map(|answer| &answer["label"]).collect();
+    let list = editor.call(Approvals::default()).await.unwrap();
+    let [group] = &list.groups[..] else { panic!("{list:?}") };
+    let ids: Vec<String> = list.approvals[1..].iter().map(|each| each.id.clone()).collect();
+    assert_eq!(group.ids, ids, "the call of another connection is not one of them");
+    assert_eq!((group.kind, &*group.title), (ApprovalKind::Tool, "The agent `liner` wants to make 3 calls"));
+    let offered: Vec<&str> = group.answers.iter().map(|answer| &*answer.label).collect();
     assert_eq!(offered, ["Deny all 3", "Allow all 3 once"]);
-    assert_eq!(list["approvals"][1]["summary"], "`echo` on `demo` {\"text\":\"x\"}");
+    assert_eq!(list.approvals[1].summary, "`echo` on `demo` {\"text\":\"x\"}");
 
     begin_echo(&mut agent, 5, "late").await;
-    let late = |params: &Value| params["approvals"].as_array().unwrap().len() == 5;
-    editor.notification_where("mcp/approvalsChanged", late).await;
-    let answer = json!({ "ids": group["ids"], "decision": "allow-once" });
-    let answer = editor.raw_command("mcp.approval.resolve", answer).await.unwrap();
-    assert_eq!(answer, json!({ "resolved": ids, "gone": [] }));
+    editor.event_where(|changed: &ApprovalsChanged| changed.approvals.len() == 5).await;
+    let answer = editor.call(ApprovalResolve::several(group.ids.clone(), "allow-once")).await.unwrap();
+    assert_eq!(answer, Resolved { resolved: ids, gone: vec![], effect: None, short_effect: None, undo: None });
     let mut results: Vec<String> = Vec::new();
     for _ in 0..3 {
         results.push(text(&agent.next().await).to_owned());
     }
     results.sort();
     assert_eq!(results, ["x", "y", "z"]);
-    let left = editor.raw_command("mcp.approvals", json!({})).await.unwrap();
-    let left: Vec<&Value> =
-        left["approvals"].as_array().unwrap().iter().map(|each| &each["arguments"]["text"]).collect();
+    let left = editor.call(Approvals::default()).await.unwrap().approvals;
+    let left: Vec<_> = left.into_iter().map(|each| each.arguments.unwrap()["text"].take()).collect();
     assert_eq!(left, ["other", "late"], "a question that came later is not answered");
 }
 
@@ -459,13 +451,13 @@ async fn an_editor_is_told_that_the_agent_answered_or_left() {
     let yes = json!({ "action": "accept", "content": { "decision": "allow-once" } });
     agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes })).await;
     assert_eq!(text(&agent.next().await), "x");
-    let ended = |params: &Value| !params["closed"].as_array().unwrap().is_empty();
-    let closed = editor.notification_where("mcp/approvalsChanged", ended).await["closed"][0].clone();
-    assert_eq!(closed["by"], json!({ "place": "agent", "name": "liner" }));
-    assert_eq!(closed["message"], "“Allow once”, by the user in the dialog of the agent `liner`, this once");
+    let closed = ending(&mut editor).await;
+    let agent_dialog = AnsweredIn { place: AnswerPlace::Agent, name: Some("liner".to_owned()), pid: None };
+    assert_eq!(closed.by, Some(agent_dialog));
+    assert_eq!(closed.message, "“Allow once”, by the user in the dialog of the agent `liner`, this once");
     begin_echo(&mut agent, 3, "x").await;
     question(&mut editor).await;
     drop(agent);
-    let closed = editor.notification_where("mcp/approvalsChanged", ended).await["closed"][0].clone();
-    assert_eq!((&closed["outcome"], &closed["by"]), (&json!("withdrawn"), &Value::Null), "{closed:#}");
+    let closed = ending(&mut editor).await;
+    assert_eq!((closed.outcome, closed.by), (ApprovalOutcome::Withdrawn, None), "{}", closed.message);
 }

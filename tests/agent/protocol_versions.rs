@@ -20,7 +20,7 @@ use crate::support::harness::demo;
 /// An agent that records notifications and answers every question the same way.
 #[derive(Clone)]
 pub struct Listener {
-    heard: mpsc::UnboundedSender<String>,
+    received: mpsc::UnboundedSender<String>,
     answer: Option<Arc<ElicitResult>>,
 }
 
@@ -40,22 +40,22 @@ impl ClientHandler for Listener {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let ElicitRequestParams::FormElicitationParams { message, .. } = params else { panic!("a form was wanted") };
-        self.heard.send(format!("asked: {message}")).unwrap();
+        self.received.send(format!("asked: {message}")).unwrap();
         Ok(self.answer.as_ref().unwrap().as_ref().clone())
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.heard.send(format!("progress {}", progress.progress)).unwrap();
+        self.received.send(format!("progress {}", progress.progress)).unwrap();
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.heard.send("tools changed".to_owned()).unwrap();
+        self.received.send("tools changed".to_owned()).unwrap();
     }
 }
 
 pub struct Agent {
     pub peer: RunningService<RoleClient, Listener>,
-    heard: mpsc::UnboundedReceiver<String>,
+    received: mpsc::UnboundedReceiver<String>,
 }
 
 pub fn modes() -> [ClientLifecycleMode; 2] {
@@ -73,22 +73,22 @@ impl Agent {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let (heard_by, heard) = mpsc::unbounded_channel();
+        let (heard_by, received) = mpsc::unbounded_channel();
         let answer = answer.map(|content| {
             let mut result = ElicitResult::new(ElicitationAction::Accept);
             result.content = Some(content);
             Arc::new(result)
         });
-        let listener = Listener { heard: heard_by, answer };
-        Self { peer: listener.serve_with_lifecycle(transport, mode).await.unwrap(), heard }
+        let listener = Listener { received: heard_by, answer };
+        Self { peer: listener.serve_with_lifecycle(transport, mode).await.unwrap(), received }
     }
 
     /// The next notification, except changes of the tool list, which happen while servers start.
     pub async fn hears(&mut self) -> String {
         loop {
-            let heard = self.heard.recv().await.unwrap();
-            if heard != "tools changed" {
-                return heard;
+            let received = self.received.recv().await.unwrap();
+            if received != "tools changed" {
+                return received;
             }
         }
     }

@@ -37,17 +37,15 @@ async fn record(host: &Host) -> CallRecord {
     host.engine.calls(CallQuery::default()).await.unwrap().remove(0)
 }
 
-fn told(record: &CallRecord) -> (CallKind, &str, &str, &str) {
+fn outline(record: &CallRecord) -> (CallKind, &str, &str, &str) {
     assert_eq!((record.requester.kind, &*record.requester.name), (RequesterKind::Agent, "liner"));
     (record.kind, &record.tool, &record.decision, &record.decided_by)
 }
 
-async fn question(editor: &mut TestEditor) -> Approval {
-    loop {
-        if let Some(asked) = editor.event::<ApprovalsChanged>().await.approvals.into_iter().next() {
-            return asked;
-        }
-    }
+/// Waits for the next question that is shown.
+pub async fn question(editor: &mut TestEditor) -> Approval {
+    let mut asked = editor.event_where(|changed: &ApprovalsChanged| !changed.approvals.is_empty()).await;
+    asked.approvals.remove(0)
 }
 
 #[tokio::test]
@@ -55,14 +53,14 @@ async fn what_a_server_lists_passes_and_is_recorded() {
     let (host, mut agent) = host(json!({}), "").await;
     assert!(read(&mut agent, 2, "demo://notes").await["result"]["contents"].is_array());
     let by = "built-in default for what the server lists";
-    assert_eq!(told(&record(&host).await), (CallKind::Resource, "resource:demo://notes", "allow-always", by));
+    assert_eq!(outline(&record(&host).await), (CallKind::Resource, "resource:demo://notes", "allow-always", by));
     let prompt = json!({ "name": "demo__greet", "arguments": { "name": "you", "language": "Danish" } });
     assert!(agent.ask(3, "prompts/get", prompt).await["result"]["messages"].is_array());
-    assert_eq!(told(&record(&host).await), (CallKind::Prompt, "prompt:greet", "allow-always", by));
+    assert_eq!(outline(&record(&host).await), (CallKind::Prompt, "prompt:greet", "allow-always", by));
     assert!(agent.ask(4, "resources/subscribe", json!({ "uri": "demo://notes" })).await["result"].is_object());
-    assert_eq!(told(&record(&host).await), (CallKind::Subscription, "resource:demo://notes", "allow-always", by));
+    assert_eq!(outline(&record(&host).await), (CallKind::Subscription, "resource:demo://notes", "allow-always", by));
     read(&mut agent, 5, "other://x").await;
-    assert_eq!(told(&record(&host).await), (CallKind::Resource, "resource:other://x", "invalid", "unknown"));
+    assert_eq!(outline(&record(&host).await), (CallKind::Resource, "resource:other://x", "invalid", "unknown"));
 }
 
 #[tokio::test]

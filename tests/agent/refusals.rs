@@ -71,7 +71,7 @@ async fn refusals_and_failures_contain_no_path_and_no_recipe() {
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
     let mut id = 1;
-    let mut told = Vec::new();
+    let mut refusals = Vec::new();
     for (tool, arguments) in [
         ("demo__echo", json!({ "text": "x" })),
         ("demo__add", json!({ "a": 1, "b": 2 })),
@@ -81,15 +81,15 @@ async fn refusals_and_failures_contain_no_path_and_no_recipe() {
         ("nothing__x", json!({})),
     ] {
         id += 1;
-        told.push((tool.to_owned(), call(&mut agent, id, tool, arguments).await));
+        refusals.push((tool.to_owned(), call(&mut agent, id, tool, arguments).await));
     }
     // Servers that do not run are not listed; a resource of one can still be named.
     for server in ["off", "unset", "gone", "file", "key", "closed", "crash", "slow"] {
         id += 1;
         let answer = agent.ask(id, "resources/read", json!({ "uri": format!("mcp+{server}://file:///x") })).await;
-        told.push((server.to_owned(), answer["error"]["message"].as_str().unwrap_or_default().to_owned()));
+        refusals.push((server.to_owned(), answer["error"]["message"].as_str().unwrap_or_default().to_owned()));
     }
-    for (what, text) in &told {
+    for (what, text) in &refusals {
         check(what, text, &host);
         assert!(!text.is_empty(), "{what} is answered with a reason");
     }

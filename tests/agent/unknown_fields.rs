@@ -4,7 +4,9 @@ use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 
 use crate::raw_agent::{Host, RawAgent};
+use crate::reads::question;
 use crate::support::TestEditor;
+use crate::support::commands::resolve;
 use crate::support::harness::{fixture, open_editor};
 
 /// A server whose tool `echo` returns the params of its call, and may run with one text.
@@ -22,15 +24,6 @@ pub async fn editor(host: &Host) -> TestEditor {
     let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     editor
-}
-
-pub async fn question(editor: &mut TestEditor) -> Value {
-    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
-    editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone()
-}
-
-pub async fn resolve(editor: &mut TestEditor, question: &Value, decision: &str) {
-    editor.raw_command("mcp.approval.resolve", json!({ "id": question["id"], "decision": decision })).await.unwrap();
 }
 
 fn call(priority: Value) -> Value {
@@ -59,11 +52,11 @@ async fn unknown_fields_of_a_call_reach_the_server_after_the_user_has_seen_them(
 
     agent.begin(3, "tools/call", call(json!({ "level": 3, "text": "\u{202e}x" }))).await;
     let asked = question(&mut editor).await;
-    let detail = asked["detail"].as_str().unwrap();
+    let detail = &asked.detail;
     let expected = "The agent also sends fields that MCP does not define, which no rule checks: \
                     {\"priority\":{\"level\":3,\"text\":\"";
     assert!(detail.contains(expected) && !detail.contains('\u{202e}'), "{detail}");
-    resolve(&mut editor, &asked, "allow-once").await;
+    editor.call(resolve(&asked, "allow-once")).await.unwrap();
     let params = seen(&agent.next().await);
     assert_eq!(params["priority"], json!({ "level": 3, "text": "\u{202e}x" }), "{params:#}");
     assert_eq!((&params["name"], &params["arguments"]), (&json!("echo"), &json!({ "text": "a" })), "{params:#}");
@@ -76,7 +69,7 @@ async fn unknown_fields_of_a_call_reach_the_server_after_the_user_has_seen_them(
     // The answer was about that call: another one is asked about again, and its denial is not about calls without the field.
     agent.begin(4, "tools/call", call(json!(4))).await;
     let asked = question(&mut editor).await;
-    resolve(&mut editor, &asked, "deny").await;
+    editor.call(resolve(&asked, "deny")).await.unwrap();
     let denied = agent.next().await;
     assert_eq!(denied["result"]["isError"], true, "{denied:#}");
     let plain = agent.ask(5, "tools/call", json!({ "name": "new__echo", "arguments": { "text": "a" } })).await;

@@ -13,7 +13,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::protocol_versions::{Agent, modes};
 use crate::raw_agent::Host;
+use crate::reads::question;
 use crate::support::Home;
+use crate::support::commands::resolve;
 use crate::support::harness::{demo, scripted};
 use crate::unknown_fields;
 
@@ -232,12 +234,9 @@ async fn unknown_fields_of_a_call_pass_through_the_endpoint_after_a_question() {
         let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call });
         let (text, ()) =
             tokio::join!(async { site.post(version, Some(&session), call).await.text().await.unwrap() }, async {
-                let asked = unknown_fields::question(&mut editor).await;
-                assert!(
-                    asked["detail"].as_str().unwrap().contains(&format!("{{\"priority\":\"{version}\"}}")),
-                    "{asked:#}"
-                );
-                unknown_fields::resolve(&mut editor, &asked, "allow-once").await;
+                let asked = question(&mut editor).await;
+                assert!(asked.detail.contains(&format!("{{\"priority\":\"{version}\"}}")), "{asked:?}");
+                editor.call(resolve(&asked, "allow-once")).await.unwrap();
             });
         let called: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
         assert_eq!(unknown_fields::seen(&called)["priority"], version, "{called:#}");

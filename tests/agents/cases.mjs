@@ -29,7 +29,7 @@ async function tellsModel(stage, printed, text) {
   const { results } = stage.model;
   assert.ok(
     results.some(result => result.includes(text)),
-    `the model was told ${JSON.stringify(results)}:\n${shown}`,
+    `the model was results ${JSON.stringify(results)}:\n${shown}`,
   );
 }
 
@@ -176,12 +176,12 @@ export const CASES = {
     },
   },
   "no editor": {
-    shows: "without an editor, the call is refused, and the model is told why but not where the rules are",
+    shows: "without an editor, the call is refused, and the model is results why but not where the rules are",
     async run(stage) {
       await tellsModel(stage, stage.prompt([NOTE]), "there was no one to ask");
-      const told = stage.model.results.join();
-      assert.doesNotMatch(told, /saved as note/);
-      assert.doesNotMatch(told, /mcp\.json|config\.toml/, "the model was told where the user's rules are");
+      const results = stage.model.results.join();
+      assert.doesNotMatch(results, /saved as note/);
+      assert.doesNotMatch(results, /mcp\.json|config\.toml/, "the model was told where the user's rules are");
     },
   },
   "75 s of thinking": {
@@ -203,7 +203,7 @@ export const CASES = {
   "odd definitions": {
     shows: "a server with definitions that the agent's SDK rejects does not affect the other tools of the agent",
     async run(stage) {
-      stage.servers({ odd: { command: "python3", args: [fixture("scripted.py"), fixture("odd-lists.json")] } });
+      stage.servers({ odd: { command: "python3", args: [fixture("scripted.py"), fixture("nonconforming-lists.json")] } });
       await tellsModel(stage, stage.prompt([["echo", { text: "hello there" }]]), "hello there");
     },
   },

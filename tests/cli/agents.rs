@@ -98,7 +98,7 @@ fn the_board_shows_an_agent_and_switches_pauses_and_disconnects_it() {
 }
 
 #[test]
-fn a_shell_that_an_agent_started_can_look_but_decide_nothing() {
+fn a_shell_that_an_agent_started_can_read_but_decide_nothing() {
     let sandbox = sandbox();
     let mut agent = Agent::connect(&sandbox, &["--set", "sums"]);
     agent.tools(1);

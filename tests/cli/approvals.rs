@@ -409,8 +409,8 @@ fn a_shell_that_an_agent_started_cannot_decide_for_the_user() {
     let call = WaitingCall::add(&sandbox);
     let run = sandbox.by_agent(&["deny", &self::id(&sandbox), "--note", "too expensive"]);
     assert_eq!(run.code, 0, "{}", run.err);
-    let told = call.end(&sandbox).err;
-    assert!(told.contains("that the agent `claude` started denied it: too expensive"), "{told}");
+    let error = call.end(&sandbox).err;
+    assert!(error.contains("that the agent `claude` started denied it: too expensive"), "{error}");
     let decided = json_of(&sandbox, &["calls", "--json"])["calls"][0]["decidedBy"].to_string();
     assert!(decided.starts_with("\"a shell (process ") && !decided.contains("user"), "{decided}");
     assert!(decided.ends_with(", mcp-sidecar) that the agent `claude` started\""), "{decided}");

@@ -60,10 +60,10 @@ fn said(out: &str) -> String {
         return "nothing".to_owned();
     }
     let answer: Value = serde_json::from_str(out).unwrap();
-    let told = &answer["hookSpecificOutput"];
-    assert_eq!(told["hookEventName"], "PreToolUse");
-    let reason = told["permissionDecisionReason"].as_str().unwrap();
-    match told["permissionDecision"].as_str().unwrap() {
+    let answer = &answer["hookSpecificOutput"];
+    assert_eq!(answer["hookEventName"], "PreToolUse");
+    let reason = answer["permissionDecisionReason"].as_str().unwrap();
+    match answer["permissionDecision"].as_str().unwrap() {
         "allow" => "allow".to_owned(),
         decision => format!("{decision}: {reason}"),
     }
@@ -136,8 +136,8 @@ fn what_is_not_a_question_is_left_to_the_agent() {
     let event = ["hook", "claude-code", "--event", "PreToolUse"];
     let large = question(&sandbox, "PreToolUse", "Write", &json!({ "content": "x".repeat(9 << 20) }));
     for input in ["", "no JSON", "[1]", "{}", "{\"tool_name\":5}", &large] {
-        let told = said(&end(&sandbox, begin(&sandbox, &event, input)).out);
-        assert!(told.starts_with("ask: mcp-sidecar: the question "), "{told}");
+        let answer = said(&end(&sandbox, begin(&sandbox, &event, input)).out);
+        assert!(answer.starts_with("ask: mcp-sidecar: the question "), "{answer}");
         assert_eq!(end(&sandbox, begin(&sandbox, &event[..2], input)).out, "", "without an event, silence");
     }
     let forged = sandbox.run(&["hook", "root"]);

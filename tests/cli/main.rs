@@ -1,4 +1,5 @@
-//! The command line: output and exit codes of the built binary.
+//! The command line: output and exit codes of the built binary. What `--json` prints is read as plain JSON here, without
+//! the types of the protocol: scripts depend on its exact keys.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
@@ -9,8 +10,6 @@ mod approvals;
 mod calls;
 mod check;
 mod exchange;
-#[cfg(target_os = "linux")]
-mod fences;
 #[cfg(unix)]
 mod guide;
 #[cfg(unix)]
@@ -24,6 +23,8 @@ mod manage;
 #[path = "../support/servers.rs"]
 mod public;
 mod registry;
+#[cfg(target_os = "linux")]
+mod server_sandbox;
 mod servers;
 mod trust;
 

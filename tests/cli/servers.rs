@@ -113,17 +113,17 @@ fn one_server_is_inspected_with_its_tools_and_their_parameters() {
     Tools (9), ~596 tokens
       add  require-approval (built-in default) read-only, idempotent ~64 tokens
         Adds two numbers
-          a*  number
-          b*  number
+          a*  a number
+          b*  a number
       ask_name  require-approval (built-in default) read-only ~42 tokens
         Asks you for your name, then greets you
       countdown  require-approval (built-in default) read-only ~113 tokens
         Counts down slowly, with progress; can be cancelled
-          from      integer  Number to start from [10]
-          interval  integer  Milliseconds between two steps [1000]
+          from      a whole number, at least 1, at most 100   Number to start from [10]
+          interval  a whole number, at least 1, at most 5000  Milliseconds between two steps [1000]
       echo  require-approval (built-in default) read-only ~59 tokens
         Returns the given text
-          text*  string  Text to return
+          text*  text  Text to return
     ");
     assert!(run.out.contains("\nResources (1)\n  demo://notes") && run.out.contains("\nPrompts (1)\n  greet"));
 }

@@ -129,8 +129,8 @@ async fn a_variable_set_before_a_quick_restart_of_the_editor_reaches_the_server(
     // The value is secret wherever it appears.
     let arguments = json!({ "text": "value-of-the-second-editor" });
     second.editor.call(tool_call("mcp__fixture__echo", arguments)).await.unwrap();
-    let told = serde_json::to_string(&status(&mut second.editor, "fixture").await).unwrap();
-    assert!(!told.contains("value-of-the-second-editor"));
+    let shown = serde_json::to_string(&status(&mut second.editor, "fixture").await).unwrap();
+    assert!(!shown.contains("value-of-the-second-editor"));
     quit(second).await;
     for folder in ["state", "runtime", "config"] {
         assert_eq!(files_with(&home.path(folder), "value-of-the-second-editor"), [] as [String; 0]);

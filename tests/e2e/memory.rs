@@ -5,7 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use mcp_sidecar::protocol::commands::Servers;
-use serde_json::{Value, json};
+use mcp_sidecar::protocol::types::Status;
+use serde_json::json;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::processes::stage::PROGRAM;
@@ -73,8 +74,8 @@ async fn large_calls_that_wait_for_approval_take_bounded_memory_even_if_an_edito
     let peak = peak_mib(engine);
     assert!(peak < idle + 256, "{idle} MiB became {peak} MiB");
     drop(agent);
-    let servers: Value = json!(window.editor.call(Servers::default()).await.unwrap());
-    assert_eq!(servers["servers"][0]["status"], "connected");
+    let list = window.editor.call(Servers::default()).await.unwrap();
+    assert_eq!(list.servers[0].status, Status::Connected);
 }
 
 #[tokio::test]

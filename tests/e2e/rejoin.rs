@@ -97,8 +97,8 @@ async fn the_session_of_a_plain_editor_continues_when_its_engine_is_killed() {
         kill(engine);
         let lost = editor.answer(call).await.unwrap_err();
         assert!(lost.message.contains("stopped while this request was running"), "{lost}");
-        let told = editor.notification(ShowMessage::METHOD).await;
-        assert!(told["message"].as_str().unwrap().contains("was restarted"), "{told}");
+        let message = editor.notification(ShowMessage::METHOD).await;
+        assert!(message["message"].as_str().unwrap().contains("was restarted"), "{message}");
         // The new engine knows the text that was typed.
         editor.notification_where("textDocument/publishDiagnostics", mistakes).await;
         successor(&stage, engine).await;

@@ -92,10 +92,10 @@ async fn a_save_that_does_not_parse_changes_nothing_and_is_reported() {
     let file = workspace.home.path("config/mcp.json");
     let good = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, &good[..good.len() / 2]).unwrap();
-    let told = workspace.reloaded(|told| !told.errors.is_empty()).await;
-    let errors = &told.errors[file.to_str().unwrap()];
-    assert!(errors[0].contains("unexpected end of file"), "{told:?}");
-    assert_eq!((told.changed.len(), told.removed.len(), told.unchanged), (0, 0, 1));
+    let reload = workspace.reloaded(|reload| !reload.errors.is_empty()).await;
+    let errors = &reload.errors[file.to_str().unwrap()];
+    assert!(errors[0].contains("unexpected end of file"), "{reload:?}");
+    assert_eq!((reload.changed.len(), reload.removed.len(), reload.unchanged), (0, 0, 1));
     assert_eq!(workspace.call("mcp__demo__echo", json!({ "text": "still here" })).await.unwrap(), "still here");
     let files = workspace.run(Config {}).await.files;
     let state = files.iter().find(|each| Path::new(&each.path) == file).unwrap();

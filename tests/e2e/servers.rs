@@ -101,7 +101,7 @@ async fn a_real_server_is_read_through_the_gate() {
     let mut window = StdioEditor::start(&home, &[]);
     window.editor.initialize(&[&home.project()], json!({})).await;
     let calls = window.editor.call(Calls::default()).await.unwrap().calls;
-    let told: Vec<_> =
+    let outline: Vec<_> =
         calls.iter().rev().map(|call| format!("{} {} {}", call.kind.as_str(), call.tool, call.decision)).collect();
     let mut expected = vec![format!("resource resource:{} allow-always", uri.as_str().unwrap())];
     expected.extend(
@@ -119,7 +119,7 @@ async fn a_real_server_is_read_through_the_gate() {
         ]
         .map(str::to_owned),
     );
-    assert_eq!(told, expected);
+    assert_eq!(outline, expected);
     agent.quit().await;
     assert!(window.quit().await.success());
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use mcp_sidecar::protocol::answers::ServerList;
 use mcp_sidecar::protocol::commands::Servers;
 use mcp_sidecar::protocol::errors::ErrorKind;
 use mcp_sidecar::protocol::events::ApprovalsChanged;
@@ -224,8 +225,8 @@ async fn a_shell_sees_the_project_after_a_killed_editor_or_an_agent() {
         for _ in 0..2 {
             let mut shell = Command::new(PROGRAM);
             shell.args(["list", "--json"]).envs(stage.home.variables()).current_dir(stage.home.project());
-            let listed: Value = serde_json::from_slice(&shell.output().await.unwrap().stdout).unwrap();
-            let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+            let listed: ServerList = serde_json::from_slice(&shell.output().await.unwrap().stdout).unwrap();
+            let names: Vec<&str> = listed.servers.iter().map(|server| server.name.as_str()).collect();
             assert_eq!(names, ["fixture", "of-the-project"]);
             assert_eq!(stage.engine(), Some(engine));
         }

@@ -149,15 +149,15 @@ impl Workspace {
     pub async fn save(&mut self, servers: Value, changes: Value) {
         self.write(servers);
         let wanted: Reload = serde_json::from_value(with(json!(Reload::default()), changes)).unwrap();
-        self.reloaded(|told| *told == wanted).await;
+        self.reloaded(|reload| *reload == wanted).await;
     }
 
     /// Waits for a reload that fits. They are taken in their order: those before it are over with.
     pub async fn reloaded(&mut self, fits: impl Fn(&Reload) -> bool) -> Reload {
         loop {
-            let ConfigReloaded(told) = self.editor().event().await;
-            if fits(&told) {
-                return told;
+            let ConfigReloaded(reload) = self.editor().event().await;
+            if fits(&reload) {
+                return reload;
             }
         }
     }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mcp_sidecar::protocol::answers::ServerList;
 use mcp_sidecar::protocol::commands::{Agents, Approvals, Calls, Servers};
 use mcp_sidecar::protocol::events::{ApprovalsChanged, CallFinished};
 use mcp_sidecar::protocol::types::{Approval, ApprovalKind, ServerStatus, Status};
@@ -344,7 +345,7 @@ async fn a_folder_that_claims_to_be_a_worktree_gets_neither_trust_nor_engine() {
 }
 
 #[tokio::test]
-async fn a_nested_project_is_a_workspace_of_its_own_in_the_same_engine() {
+async fn a_nested_project_is_a_separate_workspace_in_the_same_engine() {
     let stage = Stage::new();
     let mut window = stage.trusted_window().await;
     let nested = stage.main().join("packages/one");
@@ -367,8 +368,8 @@ async fn a_nested_project_is_a_workspace_of_its_own_in_the_same_engine() {
         let mut shell = Command::new(PROGRAM);
         shell.args(["list", "--json"]).envs(stage.home.variables()).current_dir(folder).stdin(Stdio::null());
         let shell = tokio::task::spawn_blocking(move || shell.output().unwrap()).await.unwrap();
-        let listed: Value = serde_json::from_slice(&shell.stdout).unwrap();
-        let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+        let listed: ServerList = serde_json::from_slice(&shell.stdout).unwrap();
+        let names: Vec<&str> = listed.servers.iter().map(|server| server.name.as_str()).collect();
         assert_eq!(names, [expected, "own"]);
     }
     agent.quit().await;

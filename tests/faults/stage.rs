@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mcp_sidecar::lsp_client::Response;
+use mcp_sidecar::protocol::commands::{ConfigReload, Servers};
 use serde_json::{Map, Value, json};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -192,11 +193,11 @@ impl Stage {
         std::fs::remove_file(self.home.project().join("mcp.json")).ok();
         self.save_user_config(&Map::new());
         // The next run may write the same files again: without this, nothing would have changed.
-        self.editor().raw_command("mcp.config.reload", json!({})).await.unwrap();
+        self.editor().call(ConfigReload {}).await.unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         loop {
-            let listed = self.editor().raw_command("mcp.servers", json!({})).await.unwrap();
-            let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+            let listed = self.editor().call(Servers::default()).await.unwrap();
+            let names: Vec<&str> = listed.servers.iter().map(|server| server.name.as_str()).collect();
             if names == ["good"] {
                 return;
             }

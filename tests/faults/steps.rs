@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use mcp_sidecar::lsp_client::CommandError;
+use mcp_sidecar::protocol::commands::{ApprovalResolve, Approvals, Servers};
 use serde_json::{Value, json};
 
 use crate::pattern::{fill, matches};
 use crate::stage::Stage;
 use crate::support::bad_client::{Framing, Step};
+use crate::support::commands::{self, name};
 use crate::support::uri;
 
 type Outcome = Result<(), String>;
@@ -179,37 +181,33 @@ async fn calls(stage: &mut Stage, step: &Value) -> Outcome {
 async fn question(stage: &mut Stage, step: &Value) -> Outcome {
     let end = Instant::now() + Duration::from_secs_f64(step["within"].as_f64().unwrap_or(PATIENCE));
     let found = loop {
-        let open = stage.editor().raw_command("mcp.approvals", json!({})).await.map_err(|error| error.to_string())?;
-        let fitting = open["approvals"].as_array().unwrap().iter().find(|each| matches(&step["question"], each));
-        match fitting {
+        let open = stage.editor().call(Approvals::default()).await.map_err(|error| error.to_string())?;
+        match open.approvals.iter().find(|each| matches(&step["question"], &json!(each))) {
             Some(found) => break found.clone(),
             None if Instant::now() < end => tokio::time::sleep(Duration::from_millis(25)).await,
-            None => return Err(format!("no such question: {open:#}")),
+            None => return Err(format!("no such question: {open:#?}")),
         }
     };
     let Some(decision) = step["decide"].as_str() else { return Ok(()) };
-    let answer = json!({ "id": found["id"], "decision": decision });
-    let answer = stage.editor().raw_command("mcp.approval.resolve", answer).await;
+    let answer = stage.editor().call(ApprovalResolve::one(&found.id, decision)).await;
     answer.map(|_| ()).map_err(|error| error.to_string())
 }
 
 async fn trust(stage: &mut Stage, server: &str) -> Outcome {
     let wanted = json!({ "status": server, "is": { "trustDigest": "~" } });
     Box::pin(run(stage, &wanted)).await?;
-    let listed = stage.editor().raw_command("mcp.servers", json!({ "server": server })).await.unwrap();
-    let digest = &listed["servers"][0]["trustDigest"];
-    let answer = json!({ "server": server, "trusted": true, "digest": digest });
-    let answer = stage.editor().raw_command("mcp.server.trust", answer).await;
+    let listed = stage.editor().call(Servers { server: Some(name(server)) }).await.unwrap();
+    let answer = stage.editor().call(commands::trust(&listed.servers[0])).await;
     answer.map(|_| ()).map_err(|error| error.to_string())
 }
 
-async fn pid(stage: &mut Stage, name: &str) -> Result<u32, String> {
-    if name == "engine" {
+async fn pid(stage: &mut Stage, process: &str) -> Result<u32, String> {
+    if process == "engine" {
         return stage.engine().ok_or_else(|| "there is no engine".to_owned());
     }
-    let listed = stage.editor().raw_command("mcp.servers", json!({ "server": name })).await;
-    let pid = listed.map_err(|error| error.to_string())?["servers"][0]["pid"].as_u64();
-    pid.and_then(|pid| u32::try_from(pid).ok()).ok_or_else(|| format!("the server `{name}` has no process"))
+    let listed = stage.editor().call(Servers { server: Some(name(process)) }).await;
+    let listed = listed.map_err(|error| error.to_string())?;
+    listed.servers[0].pid.ok_or_else(|| format!("the server `{process}` has no process"))
 }
 
 /// The bytes of a step: `text`, `json`, `hex`, or `text` as UTF-16 or many times.

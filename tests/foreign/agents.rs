@@ -4,7 +4,7 @@
 mod agent;
 mod inspector;
 mod library;
-mod odd_lists;
+mod nonconforming_lists;
 
 use mcp_sidecar::protocol::commands::ApprovalResolve;
 use mcp_sidecar::protocol::events::{ApprovalsChanged, LogMessage};

@@ -119,10 +119,10 @@ async fn an_agent_reaches_the_endpoint_through_an_ssh_forward() {
     forward.args(["-o", "ExitOnForwardFailure=yes", "-L", &format!("{near}:127.0.0.1:{}", url.port().unwrap())]);
     forward.arg(format!("{user}@127.0.0.1")).stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut forward: Child = forward.spawn().unwrap();
-    let mut told = BufReader::new(forward.stderr.take().unwrap()).lines();
-    line_with(&mut told, "Entering interactive session").await;
+    let mut log = BufReader::new(forward.stderr.take().unwrap()).lines();
+    line_with(&mut log, "Entering interactive session").await;
     // Keep reading, so that it never waits for us.
-    tokio::spawn(async move { while let Ok(Some(_)) = told.next_line().await {} });
+    tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
 
     rustls::crypto::ring::default_provider().install_default().ok();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();

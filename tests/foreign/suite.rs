@@ -158,8 +158,8 @@ fn what_is_expected_to_fail_is_read_by_side() {
 #[test]
 fn an_entry_that_is_out_of_date_is_a_failure_as_much_as_a_scenario_that_is_not_listed() {
     let complaints = |outcomes: &[(&str, bool)]| {
-        let told = |passed: bool| if passed { Ok(()) } else { Err("it said".to_owned()) };
-        let outcomes = outcomes.iter().map(|(scenario, passed)| ((*scenario).to_owned(), told(*passed))).collect();
+        let outcome = |passed: bool| if passed { Ok(()) } else { Err("it said".to_owned()) };
+        let outcomes = outcomes.iter().map(|(scenario, passed)| ((*scenario).to_owned(), outcome(*passed))).collect();
         complaints(&["known".to_owned()].into(), &outcomes)
     };
     assert!(complaints(&[("known", false), ("other", true)]).is_empty());

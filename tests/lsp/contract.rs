@@ -68,10 +68,10 @@ async fn a_record_of_a_call_that_never_ran_holds_all_fields_and_says_what_refuse
     while calls.len() < 3 {
         calls = harness.run(Calls::default()).await.calls;
     }
-    let told: Vec<_> = calls.iter().map(|call| [&*call.tool, &*call.decision, &*call.decided_by]).collect();
+    let listed: Vec<_> = calls.iter().map(|call| [&*call.tool, &*call.decision, &*call.decided_by]).collect();
     let expected =
         [["echo", "deny", "cancelled"], ["nothing", "deny", "not-found"], ["add", "invalid", "invalid-arguments"]];
-    assert_eq!(told, expected, "{calls:?}");
+    assert_eq!(listed, expected, "{calls:?}");
     assert!(calls.iter().all(|call| call.result == Some(Value::Null)), "{calls:?}");
     let metrics = harness.run(Metrics { server: Some(name("demo")) }).await;
     assert_eq!(metrics.servers[0].tools, [], "what never ran has no duration");
@@ -165,8 +165,8 @@ async fn hidden_characters_in_the_texts_of_a_server_are_made_visible() {
     let mut harness = Harness::new(json!({ "servers": { "sly": faulty("sly") } }), json!({})).await;
     let status = harness.until("sly", Status::Connected).await;
     let tools = harness.run(Tools::default()).await;
-    let told: Vec<&str> = tools.tools.iter().map(|tool| tool.description.as_str()).collect();
-    assert_eq!(told, ["plain ⟨U+202E⟩words ⟨U+001B⟩[31mred⟨U+001B⟩[0m"]);
+    let listed: Vec<&str> = tools.tools.iter().map(|tool| tool.description.as_str()).collect();
+    assert_eq!(listed, ["plain ⟨U+202E⟩words ⟨U+001B⟩[31mred⟨U+001B⟩[0m"]);
     assert_eq!(status.tools[0].description.as_str(), "plain ⟨U+202E⟩words ⟨U+001B⟩[31mred⟨U+001B⟩[0m");
     let warnings = status.warnings.join("\n");
     assert!(warnings.contains("ignored tool `ec⟨U+200B⟩ho`: its name contains invisible characters"), "{warnings}");

@@ -25,15 +25,15 @@ async fn a_mistake_is_reported_while_typing_until_it_is_fixed() {
     editor.open(&path, GOOD);
     assert_eq!(messages(&editor.diagnostics(&path).await), [] as [&str; 0]);
     editor.change(&path, 2, CUT);
-    let told = editor.diagnostics(&path).await;
-    assert_eq!(told["version"], 2);
-    assert!(messages(&told)[0].contains("unexpected end of file"), "{told:#}");
-    let first = &told["diagnostics"][0];
+    let report = editor.diagnostics(&path).await;
+    assert_eq!(report["version"], 2);
+    assert!(messages(&report)[0].contains("unexpected end of file"), "{report:#}");
+    let first = &report["diagnostics"][0];
     assert_eq!((&first["severity"], &first["source"]), (&json!(1), &json!("mcp-sidecar")));
     assert!(first["code"].is_string());
     editor.change(&path, 3, GOOD);
-    let told = editor.diagnostics(&path).await;
-    assert_eq!((&told["version"], messages(&told).len()), (&json!(3), 0));
+    let report = editor.diagnostics(&path).await;
+    assert_eq!((&report["version"], messages(&report).len()), (&json!(3), 0));
     editor.quit().await;
 }
 
@@ -42,8 +42,8 @@ async fn files_that_are_not_open_have_diagnostics() {
     let home = Home::new();
     let path = home.write("mcp.json", CUT);
     let mut editor = editor(&home).await;
-    let told = editor.diagnostics(&path).await;
-    assert_eq!((&told["version"], messages(&told).len()), (&Value::Null, 1));
+    let report = editor.diagnostics(&path).await;
+    assert_eq!((&report["version"], messages(&report).len()), (&Value::Null, 1));
     home.write("mcp.json", GOOD);
     assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
     editor.quit().await;
@@ -76,10 +76,10 @@ async fn after_many_changes_only_the_last_text_is_checked() {
     editor.change(&path, 5_001, GOOD);
     let mut published = 0;
     loop {
-        let told = editor.diagnostics(&path).await;
+        let report = editor.diagnostics(&path).await;
         published += 1;
-        if told["version"] == 5_001 {
-            assert_eq!(messages(&told).len(), 0);
+        if report["version"] == 5_001 {
+            assert_eq!(messages(&report).len(), 0);
             break;
         }
     }
@@ -123,16 +123,16 @@ async fn a_diagnostic_contains_its_fix_and_related_locations() {
     let mut editor = editor(&home).await;
     // Whether to trust the server is asked beside all this.
     editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
-    let told = editor.diagnostics(&weak).await;
-    let hidden = told["diagnostics"].as_array().unwrap().iter().find(|one| one["code"] == "hidden").unwrap();
+    let report = editor.diagnostics(&weak).await;
+    let hidden = report["diagnostics"].as_array().unwrap().iter().find(|one| one["code"] == "hidden").unwrap();
     assert_eq!((&hidden["severity"], &hidden["tags"]), (&json!(3), &json!([1])));
     assert_eq!(hidden["range"]["start"], json!({ "line": 1, "character": 2 }));
     assert_eq!(hidden["relatedInformation"][0]["location"]["uri"], crate::support::uri(&strong));
 
     editor.open(&strong, "");
-    let told = editor.notification_where("textDocument/publishDiagnostics", |params| params["version"] == 1).await;
-    let fix = &told["diagnostics"][0]["data"]["fix"];
-    assert!(fix["title"].is_string() && fix["edits"][0]["newText"].is_string(), "{told:#}");
+    let report = editor.notification_where("textDocument/publishDiagnostics", |params| params["version"] == 1).await;
+    let fix = &report["diagnostics"][0]["data"]["fix"];
+    assert!(fix["title"].is_string() && fix["edits"][0]["newText"].is_string(), "{report:#}");
     editor.ignore("textDocument/publishDiagnostics");
     editor.quit().await;
 }
@@ -148,16 +148,16 @@ async fn what_an_entry_without_a_definition_cannot_do_is_reported() {
     let mut editor = editor(&home).await;
     editor.open(&path, text);
     // Until the folder is loaded, the file is alone, and nobody knows what its entries mean.
-    let mut told = editor.diagnostics(&path).await;
-    while messages(&told).is_empty() {
-        told = editor.diagnostics(&path).await;
+    let mut report = editor.diagnostics(&path).await;
+    while messages(&report).is_empty() {
+        report = editor.diagnostics(&path).await;
     }
     let codes: Vec<_> =
-        told["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
-    assert_eq!(codes, ["only-restricts", "only-restricts", "unknown-server"], "{told:#}");
-    assert!(messages(&told)[0].contains("stays disabled"), "{told:#}");
-    let related = &told["diagnostics"][0]["relatedInformation"][0]["location"]["uri"];
-    assert_eq!(related, &json!(uri(&home.paths().user_config())), "{told:#}");
+        report["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["only-restricts", "only-restricts", "unknown-server"], "{report:#}");
+    assert!(messages(&report)[0].contains("stays disabled"), "{report:#}");
+    let related = &report["diagnostics"][0]["relatedInformation"][0]["location"]["uri"];
+    assert_eq!(related, &json!(uri(&home.paths().user_config())), "{report:#}");
     editor.ignore("textDocument/publishDiagnostics");
     editor.quit().await;
 }

@@ -63,13 +63,13 @@ async fn an_editor_without_nested_symbols_gets_a_flat_outline() {
         "{ \"servers\": {\n \"fs\": { \"command\": \"npx\", \"tools\": { \"rm\": \"deny\" } } },\n \"inputs\": [] }",
     );
     let symbols = editor.ask_about("textDocument/documentSymbol", &path).await;
-    let told: Vec<_> = symbols
+    let listed: Vec<_> = symbols
         .as_array()
         .unwrap()
         .iter()
         .map(|symbol| (symbol["name"].as_str().unwrap(), symbol["containerName"].as_str().unwrap_or("-")))
         .collect();
-    assert_eq!(told, [("servers", "-"), ("fs", "servers"), ("rm", "fs"), ("inputs", "-")]);
+    assert_eq!(listed, [("servers", "-"), ("fs", "servers"), ("rm", "fs"), ("inputs", "-")]);
     assert_eq!(symbols[1]["location"]["range"]["start"], json!({ "line": 1, "character": 1 }));
     assert_eq!(symbols[1]["location"]["uri"], json!(uri(&path)));
     editor.quit().await;

@@ -22,8 +22,8 @@ async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing
     let import =
         |path: PathBuf| ConfigImport { from: Dialect::Zed, path: Some(path), scope: Scope::User, dry_run: false };
     let mut request = ConfigImport { from: Dialect::Cline, dry_run: true, ..import(theirs) };
-    let told = harness.run(request.clone()).await;
-    assert_eq!((told.imported, told.skipped), (vec!["a".to_owned()], BTreeMap::new()));
+    let result = harness.run(request.clone()).await;
+    assert_eq!((result.imported, result.skipped), (vec!["a".to_owned()], BTreeMap::new()));
     assert_eq!(harness.run(Servers::default()).await.servers, []);
     request.dry_run = false;
     assert_eq!(harness.run(request.clone()).await.imported, ["a"]);
@@ -60,10 +60,10 @@ async fn an_export_returns_the_text_and_writes_it_to_the_given_path() {
         servers: servers.map(|servers| servers.iter().map(|server| name(server)).collect()),
         path: None,
     };
-    let told = harness.run(ConfigExport { path: Some(path.clone()), ..export(Dialect::Codex, Some(&["a"])) }).await;
-    assert_eq!(told.text, "[mcp_servers.a]\ncommand = \"a-mcp\"\nenv_vars = [\"KEY\"]\nenabled = false\n");
-    assert_eq!(told.path.as_ref(), Some(&path));
-    assert_eq!(std::fs::read_to_string(path).unwrap(), told.text);
+    let result = harness.run(ConfigExport { path: Some(path.clone()), ..export(Dialect::Codex, Some(&["a"])) }).await;
+    assert_eq!(result.text, "[mcp_servers.a]\ncommand = \"a-mcp\"\nenv_vars = [\"KEY\"]\nenabled = false\n");
+    assert_eq!(result.path.as_ref(), Some(&path));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), result.text);
     let none = harness.run(export(Dialect::McpHub, Some(&[]))).await;
     assert!(!none.text.contains("a-mcp"), "{none:?}");
     let all = harness.run(export(Dialect::McpHub, None)).await;

@@ -121,10 +121,10 @@ impl Workspace {
     /// Waits until the diagnostics of the file have the wanted codes.
     async fn diagnostics(&mut self, wanted: impl Fn(&[&str]) -> bool) -> Value {
         loop {
-            let told = self.editor.diagnostics(&self.path).await["diagnostics"].clone();
-            let codes: Vec<&str> = told.as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
+            let reported = self.editor.diagnostics(&self.path).await["diagnostics"].clone();
+            let codes: Vec<&str> = reported.as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
             if wanted(&codes) {
-                return told;
+                return reported;
             }
         }
     }
@@ -248,11 +248,12 @@ async fn a_hint_shows_the_level_if_another_rule_decides() {
 #[tokio::test]
 async fn a_rule_for_an_unknown_tool_is_reported_and_has_a_quick_fix() {
     let mut workspace = Workspace::connected(&commented("\"ehco\": \"deny\"")).await;
-    let told = workspace.diagnostics(|codes| codes.contains(&"unknown-tool")).await;
-    let told: Vec<&Value> = told.as_array().unwrap().iter().filter(|one| one["code"] == "unknown-tool").collect();
-    let actions = workspace.actions(told[0]["range"].clone(), json!([told[0]])).await;
+    let reported = workspace.diagnostics(|codes| codes.contains(&"unknown-tool")).await;
+    let reported: Vec<&Value> =
+        reported.as_array().unwrap().iter().filter(|one| one["code"] == "unknown-tool").collect();
+    let actions = workspace.actions(reported[0]["range"].clone(), json!([reported[0]])).await;
     let fix = actions.iter().find(|action| action["kind"] == "quickfix").unwrap();
-    assert_eq!((&fix["title"], &fix["diagnostics"][0]), (&json!("Change to `echo`"), told[0]));
+    assert_eq!((&fix["title"], &fix["diagnostics"][0]), (&json!("Change to `echo`"), reported[0]));
     let after = edited(&workspace.text, &fix["edit"]);
     assert_eq!(after, workspace.text.replace("ehco", "echo"));
     workspace.editor.change(&workspace.path, 2, &after);

@@ -13,8 +13,8 @@ async fn initialize_returns_the_capabilities() {
     let (mut editor, _) = attach(&home);
     let mut answer = editor.initialize(&[&home.project()], json!({})).await.clone();
     let commands = std::mem::take(&mut answer["capabilities"]["executeCommandProvider"]["commands"]);
-    let told = std::mem::take(&mut answer["capabilities"]["experimental"]["mcpSidecar"]["commands"]);
-    assert_eq!(commands, told);
+    let listed = std::mem::take(&mut answer["capabilities"]["experimental"]["mcpSidecar"]["commands"]);
+    assert_eq!(commands, listed);
     assert_eq!(answer["serverInfo"], json!({ "name": "mcp-sidecar", "version": env!("CARGO_PKG_VERSION") }));
     let capabilities = &answer["capabilities"];
     assert_eq!(capabilities["positionEncoding"], "utf-16");

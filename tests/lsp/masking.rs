@@ -11,7 +11,7 @@ use crate::support::harness::scripted;
 use crate::support::{Harness, Home};
 
 /// The lines that a server wrote to stderr, once there are this many.
-async fn told(harness: &mut Harness, count: usize) -> Vec<String> {
+async fn log_lines(harness: &mut Harness, count: usize) -> Vec<String> {
     tokio::time::timeout(Duration::from_secs(30), async {
         loop {
             let logs = harness.run(ServerLogs { server: name("leaky"), limit: None }).await;
@@ -40,7 +40,7 @@ async fn literals_are_masked_under_any_name_and_in_any_form() {
     server["args"].as_array_mut().unwrap().extend(args.map(|arg| json!(arg)));
     let mut harness = Harness::new(json!({ "servers": { "leaky": server } }), json!({})).await;
     harness.until("leaky", Status::Connected).await;
-    let lines = told(&mut harness, 4 * (secrets.as_object().unwrap().len() + args.len())).await.join("\n");
+    let lines = log_lines(&mut harness, 4 * (secrets.as_object().unwrap().len() + args.len())).await.join("\n");
     let hidden = [
         "lc-literal-value",
         "xdg-literal-value",

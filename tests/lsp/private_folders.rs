@@ -257,8 +257,8 @@ async fn after_the_upgrade_the_user_is_told_once_which_servers_run_elsewhere_now
 
     let (mut first, _end) = attach_to(&engine);
     first.initialize(&[&home.project()], greeting()).await;
-    let told = first.notification("window/showMessage").await;
-    let text = told["message"].as_str().unwrap();
+    let message = first.notification("window/showMessage").await;
+    let text = message["message"].as_str().unwrap();
     assert!(text.contains("`moved`") && !text.contains("`stays`"), "{text}");
 
     let mut second = open_editor(&home, &engine).await;

@@ -44,19 +44,19 @@ const FOREIGN: [&str; 8] =
     ["config", "inputSchema", "outputSchema", "arguments", "result", "annotations", "errors", "content"];
 
 /// Keys of the answer that the page does not tell.
-fn untold(path: &str, told: &Value, real: &Value, found: &mut Vec<String>) {
-    match (told, real) {
-        (Value::Object(told), Value::Object(real)) if !told.is_empty() => {
+fn undocumented(path: &str, documented: &Value, real: &Value, found: &mut Vec<String>) {
+    match (documented, real) {
+        (Value::Object(documented), Value::Object(real)) if !documented.is_empty() => {
             for (key, value) in real.iter().filter(|(key, _)| !FOREIGN.contains(&key.as_str())) {
-                match told.get(key) {
-                    Some(told) => untold(&format!("{path}.{key}"), told, value, found),
+                match documented.get(key) {
+                    Some(documented) => undocumented(&format!("{path}.{key}"), documented, value, found),
                     None => found.push(format!("{path}.{key}")),
                 }
             }
         }
-        (Value::Array(told), Value::Array(real)) => {
-            if let (Some(told), Some(real)) = (told.first(), real.first()) {
-                untold(&format!("{path}[]"), told, real, found);
+        (Value::Array(documented), Value::Array(real)) => {
+            if let (Some(documented), Some(real)) = (documented.first(), real.first()) {
+                undocumented(&format!("{path}[]"), documented, real, found);
             }
         }
         _ => {}
@@ -105,7 +105,7 @@ async fn a_live_engine_answers_each_example_as_the_page_says() {
                 differences.push(format!("{name} does not answer `{key}`"));
             }
         }
-        untold(name, answers, &real, &mut differences);
+        undocumented(name, answers, &real, &mut differences);
     }
     assert_eq!(differences, [] as [String; 0]);
 }

@@ -45,7 +45,7 @@ async fn record(harness: &mut Harness) -> Call {
     harness.run(Calls::default()).await.calls.remove(0)
 }
 
-fn told(call: &Call) -> (CallKind, &str, &str, bool) {
+fn outline(call: &Call) -> (CallKind, &str, &str, bool) {
     (call.kind, &call.tool, &call.decision, call.success)
 }
 
@@ -68,18 +68,18 @@ async fn what_the_user_opens_is_not_asked_about_and_is_recorded() {
     let mut harness = harness(json!({}), json!({})).await;
     harness.run(read("demo://notes")).await;
     let call = record(&mut harness).await;
-    assert_eq!(told(&call), (CallKind::Resource, "resource:demo://notes", "allow-always", true));
+    assert_eq!(outline(&call), (CallKind::Resource, "resource:demo://notes", "allow-always", true));
     assert_eq!(call.requester.kind, RequesterKind::User);
     // Neither listed nor there: the server says so, and nobody is asked.
     assert_eq!(harness.fails(read("demo://note/7")).await.kind(), Some(ErrorKind::NotFound));
     let call = record(&mut harness).await;
-    assert_eq!(told(&call), (CallKind::Resource, "resource:demo://note/7", "allow-once", false));
+    assert_eq!(outline(&call), (CallKind::Resource, "resource:demo://note/7", "allow-once", false));
     assert_eq!(call.decided_by, "user in an editor");
     harness.run(ResourceRead { subscribe: Some(true), ..read("demo://notes") }).await;
     let calls = harness.run(Calls::default()).await.calls;
-    assert_eq!(told(&calls[1]), (CallKind::Subscription, "resource:demo://notes", "allow-always", true));
+    assert_eq!(outline(&calls[1]), (CallKind::Subscription, "resource:demo://notes", "allow-always", true));
     harness.run(greet()).await;
-    assert_eq!(told(&record(&mut harness).await), (CallKind::Prompt, "prompt:greet", "allow-always", true));
+    assert_eq!(outline(&record(&mut harness).await), (CallKind::Prompt, "prompt:greet", "allow-always", true));
     let count = harness.run(Calls::default()).await.calls.len();
     complete(&mut harness, json!({ "type": "ref/prompt", "name": "greet" }), "language", "Da").await.unwrap();
     assert_eq!(harness.run(Calls::default()).await.calls.len(), count, "completion is not recorded");
@@ -107,7 +107,7 @@ async fn no_spelling_of_a_uri_escapes_a_denial() {
         ] {
             denied(harness.fails(read(uri)).await);
             let call = record(&mut harness).await;
-            assert_eq!(told(&call), (CallKind::Resource, &*format!("resource:{uri}"), "deny", false));
+            assert_eq!(outline(&call), (CallKind::Resource, &*format!("resource:{uri}"), "deny", false));
             denied(harness.fails(read(uri)).await);
         }
         harness.run(read("demo://notes")).await;
@@ -119,15 +119,15 @@ async fn a_denied_prompt_and_a_denied_template_are_not_completed_either() {
     let rules = json!({ "prompt:greet": "deny", "resource:demo://note/1*": "deny" });
     let mut harness = harness(rules, json!({})).await;
     denied(harness.fails(greet()).await);
-    assert_eq!(told(&record(&mut harness).await), (CallKind::Prompt, "prompt:greet", "deny", false));
+    assert_eq!(outline(&record(&mut harness).await), (CallKind::Prompt, "prompt:greet", "deny", false));
     let prompt = json!({ "type": "ref/prompt", "name": "greet", "uri": "demo://note/{number}" });
     denied(complete(&mut harness, prompt, "language", "Da").await.unwrap_err());
-    assert_eq!(told(&record(&mut harness).await), (CallKind::Completion, "prompt:greet", "deny", false));
+    assert_eq!(outline(&record(&mut harness).await), (CallKind::Completion, "prompt:greet", "deny", false));
     let template = json!({ "type": "ref/resource", "uri": "demo://note/{number}" });
     complete(&mut harness, template.clone(), "number", "2").await.unwrap();
     denied(complete(&mut harness, template, "number", "1").await.unwrap_err());
     let call = record(&mut harness).await;
-    assert_eq!(told(&call), (CallKind::Completion, "resource:demo://note/{number}", "deny", false));
+    assert_eq!(outline(&call), (CallKind::Completion, "resource:demo://note/{number}", "deny", false));
     let unknown = complete(&mut harness, json!({ "type": "ref/tool", "name": "echo" }), "x", "").await.unwrap_err();
     assert_eq!(unknown.kind(), Some(ErrorKind::InvalidParams), "{unknown}");
 }
@@ -168,7 +168,7 @@ async fn everything_of_a_server_is_denied_disabled_or_turned_off_together() {
         assert_eq!(error.kind(), Some(ErrorKind::Disabled), "{error}");
     }
     let call = record(&mut harness).await;
-    assert_eq!(told(&call), (CallKind::Prompt, "prompt:greet", "deny", false), "a record for this, too");
+    assert_eq!(outline(&call), (CallKind::Prompt, "prompt:greet", "deny", false), "a record for this, too");
 }
 
 #[tokio::test]
@@ -192,5 +192,5 @@ async fn a_project_server_that_is_not_trusted_is_not_read() {
     let mut harness = Harness::new(json!({}), project).await;
     let theirs = ResourceRead { server: name("theirs"), ..read("demo://notes") };
     assert_eq!(harness.fails(theirs).await.kind(), Some(ErrorKind::NeedsTrust));
-    assert_eq!(told(&record(&mut harness).await), (CallKind::Resource, "resource:demo://notes", "deny", false));
+    assert_eq!(outline(&record(&mut harness).await), (CallKind::Resource, "resource:demo://notes", "deny", false));
 }

@@ -53,8 +53,8 @@ async fn an_editor_can_start_and_quit_it() {
     let path = home.write("mcp.json", r#"{ "servers": { "#);
     let mut session = StdioEditor::start(&home, &["lsp", "--stdio"]);
     session.editor.initialize(&[&home.project()], json!({})).await;
-    let told = session.editor.diagnostics(&path).await;
-    assert_eq!(told["diagnostics"].as_array().unwrap().len(), 1);
+    let report = session.editor.diagnostics(&path).await;
+    assert_eq!(report["diagnostics"].as_array().unwrap().len(), 1);
     assert!(session.quit().await.success());
 }
 

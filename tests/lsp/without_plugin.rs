@@ -430,8 +430,8 @@ async fn an_answer_that_comes_too_late_says_that_it_had_no_effect() {
     editor.initialize(&[&home.project()], json!({})).await;
     let refused = editor.call(tool_call("mcp__mine__echo", json!({ "text": "x" }))).await.unwrap_err();
     assert_eq!(refused.kind(), Some(ErrorKind::Denied), "{refused}");
-    let told = editor.notification("window/showMessage").await;
-    assert!(told["message"].as_str().unwrap().starts_with("mcp-sidecar: Your answer had no effect"), "{told}");
+    let notice = editor.notification("window/showMessage").await;
+    assert!(notice["message"].as_str().unwrap().starts_with("mcp-sidecar: Your answer had no effect"), "{notice}");
     assert_eq!(editor.call(Grants {}).await.unwrap().grants, []);
 }
 
@@ -442,10 +442,10 @@ async fn an_answer_that_lasts_is_confirmed_with_what_takes_it_back() {
     std::fs::write(home.paths().user_config(), user).unwrap();
     let (mut editor, _asked) = asked_by_message(&home, |_| Ok(json!({ "title": "Allow in this project" }))).await;
     editor.call(tool_call("mcp__mine__echo", json!({ "text": "x" }))).await.unwrap();
-    let told = editor.notification("window/showMessage").await;
+    let notice = editor.notification("window/showMessage").await;
     let expected = "mcp-sidecar: The tool `echo` of `mine` is allowed in this project. To undo this, run `mcp-sidecar \
                     grants` in a terminal.";
-    assert_eq!(told["message"], expected);
+    assert_eq!(notice["message"], expected);
     editor.quit().await;
 }
 
@@ -552,10 +552,10 @@ async fn the_servers_of_a_file_are_one_message_that_shows_each() {
     .await;
     let trusted = |server: &ServerStatus| !server.needs_trust;
     while editor.call(Servers::default()).await.unwrap().servers.iter().filter(|each| trusted(each)).count() < 3 {}
-    let told = editor.notification("window/showMessage").await;
+    let notice = editor.notification("window/showMessage").await;
     assert!(
-        told["message"].as_str().unwrap().ends_with("run `mcp-sidecar trust SERVER --revoke` in a terminal."),
-        "{told}"
+        notice["message"].as_str().unwrap().ends_with("run `mcp-sidecar trust SERVER --revoke` in a terminal."),
+        "{notice}"
     );
     let messages = asked.lock().unwrap().clone();
     let [message] = &messages[..] else { panic!("{messages:#?}") };

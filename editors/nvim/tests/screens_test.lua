@@ -216,24 +216,22 @@ return {
     function(open)
       local child = open()
       child:lua("vim.o.columns, vim.o.lines = 80, 24")
-      local function said(effect, undo)
+      local function said(effect, short, undo)
         local text = child:lua(
-          [[
-            local effect, undo = ...
-            return require("mcp_sidecar.ui.question").confirmation({ effect = effect, undo = undo }, true)
-          ]],
-          effect,
-          undo
+          [[return require("mcp_sidecar.ui.question").confirmation(..., true)]],
+          { effect = effect, shortEffect = short, undo = undo }
         )
         assert(vim.api.nvim_strwidth(text) <= 61, text)
         return text
       end
       local grants = { command = "mcp.grants", arguments = vim.empty_dict(), title = "Revoke" }
-      local text = said("The tool `take_note` of `demo` is allowed in this project.", grants)
+      local allowed = "is allowed in this project."
+      local text = said("The tool `take_note` of `demo` " .. allowed, "`take_note` " .. allowed, grants)
       assert(text == "`take_note` is allowed in this project. Undo: `:Mcp grants`", text)
       local distrust =
         { command = "mcp.server.trust", arguments = { server = "demo", trusted = false }, title = "Revoke" }
-      text = said("The server `demo` is trusted in this project until its definition changes.", distrust)
+      local trusted = "`demo` is trusted in this project"
+      text = said(("The server %s until its definition changes."):format(trusted), trusted .. ".", distrust)
       assert(text == "`demo` is trusted in this project. Undo: `:Mcp distrust demo`", text)
       text = child:lua([[
         local asked = { kind = "trust", server = "demo", answers = {}, members = { {}, {}, {}, {} } }

@@ -33,7 +33,7 @@
       const view = document.activeElement?.dataset.view;
       merge(main, template.content);
       tick(ticked);
-      // The switch between views is drawn again; whoever uses it by keys stays on it.
+      // The switch between views is drawn again; a user of the keyboard stays on it.
       if (view) {
         main.querySelector(`[data-view="${CSS.escape(view)}"]`)?.focus();
       }

@@ -18,7 +18,7 @@ import { isConfigFile } from "./files";
 import type { ActionEntry } from "./protocol";
 import { configNames, setting } from "./settings";
 
-interface Place {
+interface Selected {
   document: TextDocument;
   range: Range;
 }
@@ -43,7 +43,9 @@ export function registerActions(app: App): Disposable[] {
     return asked;
   };
   const forget = () => lists.clear();
-  register(app, "mcpSidecar.action.run", (action: string | undefined, place: Place) => run(app, action, place));
+  register(app, "mcpSidecar.action.run", (action: string | undefined, selected: Selected) =>
+    run(app, action, selected),
+  );
   return [
     sidecar.onRunStatus(forget),
     sidecar.state.onServers(forget),
@@ -67,14 +69,14 @@ export function registerActions(app: App): Disposable[] {
   ];
 }
 
-function codeAction(title: string, action: string | undefined, place: Place): CodeAction {
+function codeAction(title: string, action: string | undefined, selected: Selected): CodeAction {
   const made = new CodeAction(title, CodeActionKind.Refactor);
-  made.command = { title, command: "mcpSidecar.action.run", arguments: [action, place] };
+  made.command = { title, command: "mcpSidecar.action.run", arguments: [action, selected] };
   return made;
 }
 
 /** Runs an action with the text as it stands in the editor, saved or not. */
-async function run({ sidecar }: App, action: string | undefined, { document, range }: Place): Promise<unknown> {
+async function run({ sidecar }: App, action: string | undefined, { document, range }: Selected): Promise<unknown> {
   if (!action) {
     return commands.executeCommand("mcpSidecar.tool.callWithSelection");
   }

@@ -22,7 +22,7 @@ export class NoProgram extends Error {
   };
 }
 
-export interface Places {
+export interface SearchOptions {
   /** `mcpSidecar.server.path`. */
   setting: string | null | undefined;
   /** The folder of this extension. */
@@ -35,8 +35,8 @@ const PROGRAM = process.platform === "win32" ? "mcp-sidecar.exe" : "mcp-sidecar"
 const PATIENCE_MS = 10_000;
 
 /** The first program found: from the setting, the environment, this package, `PATH`. */
-export async function find(places: Places): Promise<Binary> {
-  const setting = places.setting?.trim();
+export async function find(options: SearchOptions): Promise<Binary> {
+  const setting = options.setting?.trim();
   if (setting) {
     const named = expand(setting);
     // A relative path could mean the workspace, whose files may come from anyone.
@@ -48,15 +48,15 @@ export async function find(places: Places): Promise<Binary> {
     }
     return check(named, "setting");
   }
-  const override = places.environment.MCP_SIDECAR_BINARY;
+  const override = options.environment.MCP_SIDECAR_BINARY;
   if (override) {
     return check(override, "environment");
   }
-  const bundled = path.join(places.extension, "server", PROGRAM);
+  const bundled = path.join(options.extension, "server", PROGRAM);
   if (await executable(bundled)) {
     return check(bundled, "bundled");
   }
-  for (const folder of (places.environment.PATH ?? "").split(path.delimiter)) {
+  for (const folder of (options.environment.PATH ?? "").split(path.delimiter)) {
     const candidate = path.join(folder, PROGRAM);
     // For the same reason no relative entry is used.
     if (path.isAbsolute(folder) && (await executable(candidate))) {

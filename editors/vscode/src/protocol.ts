@@ -159,7 +159,9 @@ export interface ApprovalAnswer {
   lasts: boolean;
   /** What has changed afterwards, as a sentence. */
   effect?: string;
-  /** How to undo it. */
+  /** The same without what the question has just said, for one line. */
+  shortEffect?: string;
+  /** How to take it back. */
   undo?: Remedy;
 }
 
@@ -695,7 +697,9 @@ export interface Resolved {
   gone: string[];
   /** What has changed for later questions, as a sentence. */
   effect?: string;
-  /** How to undo it. */
+  /** The same without what the question has just said, for one line. */
+  shortEffect?: string;
+  /** How to take it back. */
   undo?: Remedy;
 }
 
@@ -875,6 +879,8 @@ export interface ServerStatus {
   remedy?: Remedy;
   enabled: boolean;
   transport: Transport;
+  /** The command that it runs or the address that it connects to, in one line, as written in the config file. */
+  launch: string;
   scope: Scope;
   /** The file that defines it. */
   file?: string;
@@ -979,6 +985,8 @@ export interface ToolInfo {
   outputSchema?: Schema;
   annotations: Annotations;
   level: Level;
+  /** Whether it can be called: it is neither disabled nor denied. */
+  callable: boolean;
   /** Where the level comes from. */
   source: string;
   /** The tool has changed since the user allowed it, so the next call asks again. */

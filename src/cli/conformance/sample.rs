@@ -1,51 +1,31 @@
-//! Makes a value that matches a schema: the default if there is one, else the simplest value of its type.
+//! Fills in a form with sample values: the default if there is one, else the simplest value of the field.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// Deeper schemas are not filled in.
-const MAX_DEPTH: usize = 16;
+use crate::protocol::form::{Field, FieldKind, Form};
+use crate::protocol::types::Object;
 
-pub fn of(schema: &Value) -> Value {
-    value_for(schema, 0)
+/// Fills in required fields and those with a default, like a form that is sent without changes.
+pub fn of(schema: &Object) -> Object {
+    fill(&Form::of_schema(schema).fields)
 }
 
-fn value_for(schema: &Value, depth: usize) -> Value {
-    if depth > MAX_DEPTH {
-        return Value::Null;
-    }
-    if let Some(value) = schema.get("default").or_else(|| schema.get("const")) {
-        return value.clone();
-    }
-    if let Some(first) = schema.pointer("/enum/0") {
-        return first.clone();
-    }
-    for alternative in ["/oneOf/0", "/anyOf/0"] {
-        if let Some(first) = schema.pointer(alternative) {
-            return value_for(first, depth + 1);
-        }
-    }
-    match schema.get("type").and_then(Value::as_str) {
-        Some("string") => json!("text"),
-        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
-        Some("boolean") => json!(true),
-        Some("array") => json!([]),
-        Some("null") => Value::Null,
-        _ => object(schema, depth),
-    }
+fn fill(fields: &[Field]) -> Object {
+    let wanted = fields.iter().filter(|field| field.required || field.default.is_some());
+    wanted.map(|field| (field.name.clone(), value_of(field))).collect()
 }
 
-/// Fills in required properties and those with a default, like a form that is sent without changes.
-fn object(schema: &Value, depth: usize) -> Value {
-    let required = schema.get("required").and_then(Value::as_array);
-    let wanted = |name: &String, property: &Value| {
-        property.get("default").is_some() || required.is_some_and(|list| list.iter().any(|each| each == name))
+fn value_of(field: &Field) -> Value {
+    let simplest = || match field.kind {
+        FieldKind::Text | FieldKind::Multiline | FieldKind::Secret => json!("text"),
+        FieldKind::Integer | FieldKind::Number => json!(1),
+        FieldKind::Boolean => json!(true),
+        FieldKind::Choice => field.choices.first().map(|choice| choice.value.clone()).unwrap_or_default(),
+        FieldKind::Choices | FieldKind::List => json!([]),
+        FieldKind::Object => fill(&field.fields).into(),
+        FieldKind::Json => json!({}),
     };
-    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let filled: Map<String, Value> = properties
-        .filter(|(name, property)| wanted(name, property))
-        .map(|(name, property)| (name.clone(), value_for(property, depth + 1)))
-        .collect();
-    Value::Object(filled)
+    field.default.clone().unwrap_or_else(simplest)
 }
 
 #[cfg(test)]
@@ -61,7 +41,8 @@ mod tests {
             "ok": { "type": "boolean", "default": false },
             "note": { "type": "string" },
         } });
-        assert_eq!(of(&schema), json!({ "name": "Ada", "age": 1, "color": "red", "ok": false }));
-        assert_eq!(of(&Value::Null), json!({}));
+        let filled = Value::Object(of(schema.as_object().unwrap()));
+        assert_eq!(filled, json!({ "name": "Ada", "age": 1, "color": "red", "ok": false }));
+        assert_eq!(of(&Object::new()), Object::new());
     }
 }

@@ -12,8 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::sample;
 use crate::engine::Engine;
 use crate::engine::approvals::{Kind, Reply};
-use crate::engine::editors::{Abilities, Attachment, Editor, Identity, Page};
-use crate::model::{Error, Result, ServerName};
+use crate::engine::editors::{Abilities, Attachment, Editor, Identity, WebPage};
 use crate::server::transport::net::{is_loopback, ready_tls};
 
 /// How long a page may take.
@@ -43,7 +42,7 @@ async fn answer_all(engine: Engine) {
     loop {
         let asked = questions.borrow_and_update().clone();
         for question in asked.iter().filter(|question| question.kind == Kind::Elicitation) {
-            let content = question.schema.as_ref().map(sample::of);
+            let content = question.schema.as_ref().and_then(Value::as_object).map(|schema| sample::of(schema).into());
             // Fails if the question was withdrawn in between.
             let reply = Reply { decision: "accept", content, ..Reply::default() };
             engine.resolve(std::slice::from_ref(&question.id), &reply, &Identity::default()).await.ok();
@@ -68,17 +67,8 @@ impl Editor for Browser {
         &self.identity
     }
 
-    fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
-        let none = Error::NotFound("the simulated user has no language model".to_owned());
-        std::future::ready(Err(none)).boxed()
-    }
-
-    fn open_url(&self, page: Page) -> BoxFuture<'static, bool> {
+    fn open_url(&self, page: WebPage) -> BoxFuture<'static, bool> {
         async move { visit(&page.url).await.is_ok_and(|page| page.status().is_success()) }.boxed()
-    }
-
-    fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {
-        std::future::ready(false).boxed()
     }
 }
 

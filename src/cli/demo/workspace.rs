@@ -44,13 +44,7 @@ impl DemoWorkspace {
 
     /// Separate config and state, so that the demo neither reads nor changes the user's files.
     pub fn paths(&self) -> Paths {
-        let at = |name: &str| self.folder.path().join(name);
-        Paths {
-            config_dir: at("config"),
-            state_dir: at("state"),
-            runtime_dir: at("run"),
-            managed_config: at("managed.json"),
-        }
+        Paths::under(self.folder.path())
     }
 
     /// Replaces text in a file and saves it.

@@ -4,32 +4,14 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::super::terminal;
 use super::Questions;
 use crate::engine::Engine;
-use crate::engine::edit::NoBuffers;
-use crate::engine::editors::{Abilities, Attachment, Editor, Identity, Page, SHELL};
-use crate::engine::turns::Turn;
-use crate::model::{Error, Result, ServerName};
-use crate::protocol;
+use crate::engine::editors::{Abilities, Attachment, Editor, Identity, SHELL, WebPage};
 use crate::protocol::answers::ApprovalList;
-use crate::protocol::commands::Command;
 use crate::protocol::events::ApprovalsChanged;
-use crate::server::connection::Progress;
-
-pub(super) async fn call<C: Command>(
-    engine: &Engine,
-    command: C,
-    progress: Option<mpsc::Sender<Progress>>,
-) -> Result<C::Answer> {
-    let (command, shell) = (command.into(), shell());
-    protocol::run::check(&command, &shell)?;
-    let answer = protocol::run::run(engine, &NoBuffers, &shell, command, progress, Turn::default()).await?;
-    serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()))
-}
 
 /// Forwards changes and questions of the engine until the receivers are dropped.
 pub(super) fn follow(engine: &Engine, changes: watch::Sender<u64>, questions: watch::Sender<Questions>) {
@@ -57,7 +39,7 @@ pub(super) fn attach_terminal(engine: &Engine) -> Attachment {
     engine.editors().attach(Arc::new(Terminal { abilities, identity: shell() }))
 }
 
-fn shell() -> Identity {
+pub(super) fn shell() -> Identity {
     Identity { name: Some(SHELL.to_owned()), ..Identity::default() }.checked(Some(std::process::id()))
 }
 
@@ -76,16 +58,7 @@ impl Editor for Terminal {
         &self.identity
     }
 
-    fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
-        let none = Error::NotFound("a terminal has no language model".to_owned());
-        std::future::ready(Err(none)).boxed()
-    }
-
-    fn open_url(&self, page: Page) -> BoxFuture<'static, bool> {
+    fn open_url(&self, page: WebPage) -> BoxFuture<'static, bool> {
         std::future::ready(terminal::show_page(&page.url)).boxed()
-    }
-
-    fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {
-        std::future::ready(false).boxed()
     }
 }

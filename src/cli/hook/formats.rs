@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::gate::agent_tool::{HookAnswer, HookEvent, HookQuestion};
 use crate::model::HookAgent;
+use crate::text::json_reason;
 
 /// How an agent asks and is answered.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +36,8 @@ impl Format {
 
     /// Reads the JSON of a hook. The reason why it cannot be read is for the user.
     pub fn question(self, input: &[u8], named: Option<HookEvent>) -> Result<(HookEvent, HookQuestion), String> {
-        let input: Map<String, Value> =
-            serde_json::from_slice(input).map_err(|error| format!("the question is not a JSON object: {error}"))?;
+        let input: Map<String, Value> = serde_json::from_slice(input)
+            .map_err(|error| format!("the question is not valid: {}", json_reason(&error)))?;
         let text = |keys: &[&str]| keys.iter().find_map(|key| input.get(*key)?.as_str().map(str::to_owned));
         let event = match text(&["hook_event_name", "hookName", "hookEventName"]) {
             Some(name) => self.event(&name),

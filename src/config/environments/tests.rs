@@ -12,20 +12,8 @@ fn environment(variables: &[(&str, &str)]) -> Environment {
 
 fn definition(folder: Option<&str>, entry: serde_json::Value) -> Definition {
     let Ok((name, EntrySpec::Server(spec))) = session_entry("it", &entry) else { panic!("not a server: {entry}") };
-    Definition {
-        key: name.clone(),
-        name,
-        scope: Scope::Project,
-        file: None,
-        folder: folder.map(|folder| Path::new(folder).into()),
-        key_span: 0..0,
-        line: 0,
-        rule_lines: Default::default(),
-        spec: *spec,
-        restrictions: Vec::new(),
-        written: Arc::default(),
-        hides: Vec::new(),
-    }
+    let folder = folder.map(|folder| Path::new(folder).into());
+    Definition { scope: Scope::Project, folder, ..Definition::of_session(name, *spec, entry) }
 }
 
 fn of_folder(folder: Option<&str>) -> Definition {

@@ -5,69 +5,50 @@ use serde::{Deserialize, Serialize};
 use super::dialects;
 use super::format::Format;
 
-/// The file format of a program that hosts MCP servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
+/// Declares every program once, with its file in `dialects`.
+macro_rules! dialects {
+    ($($(#[$attribute:meta])* $name:ident in $file:ident,)+) => {
+        /// The file format of a program that hosts MCP servers.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Dialect {
+            $($(#[$attribute])* $name,)+
+        }
+
+        impl Dialect {
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+
+            pub(super) fn format(self) -> &'static Format {
+                match self {
+                    $(Self::$name => &dialects::$file::FORMAT,)+
+                }
+            }
+        }
+    };
+}
+
+dialects! {
     #[serde(rename = "vscode")]
-    VsCode,
-    Claude,
-    ClaudeDesktop,
-    Cursor,
-    Windsurf,
-    Zed,
-    Cline,
-    Codex,
-    Gemini,
-    Qwen,
+    VsCode in vscode,
+    Claude in claude,
+    ClaudeDesktop in claude_desktop,
+    Cursor in cursor,
+    Windsurf in windsurf,
+    Zed in zed,
+    Cline in cline,
+    Codex in codex,
+    Gemini in gemini,
+    Qwen in qwen,
     #[serde(rename = "opencode")]
-    OpenCode,
-    Copilot,
-    Continue,
-    Goose,
+    OpenCode in opencode,
+    Copilot in copilot,
+    Continue in continue_,
+    Goose in goose,
     #[serde(rename = "mcphub")]
-    McpHub,
+    McpHub in mcphub,
 }
 
 impl Dialect {
-    pub const ALL: [Self; 15] = [
-        Self::VsCode,
-        Self::Claude,
-        Self::ClaudeDesktop,
-        Self::Cursor,
-        Self::Windsurf,
-        Self::Zed,
-        Self::Cline,
-        Self::Codex,
-        Self::Gemini,
-        Self::Qwen,
-        Self::OpenCode,
-        Self::Copilot,
-        Self::Continue,
-        Self::Goose,
-        Self::McpHub,
-    ];
-
-    pub(super) fn format(self) -> &'static Format {
-        match self {
-            Self::VsCode => &dialects::vscode::FORMAT,
-            Self::Claude => &dialects::claude::FORMAT,
-            Self::ClaudeDesktop => &dialects::claude_desktop::FORMAT,
-            Self::Cursor => &dialects::cursor::FORMAT,
-            Self::Windsurf => &dialects::windsurf::FORMAT,
-            Self::Zed => &dialects::zed::FORMAT,
-            Self::Cline => &dialects::cline::FORMAT,
-            Self::Codex => &dialects::codex::FORMAT,
-            Self::Gemini => &dialects::gemini::FORMAT,
-            Self::Qwen => &dialects::qwen::FORMAT,
-            Self::OpenCode => &dialects::opencode::FORMAT,
-            Self::Copilot => &dialects::copilot::FORMAT,
-            Self::Continue => &dialects::continue_::FORMAT,
-            Self::Goose => &dialects::goose::FORMAT,
-            Self::McpHub => &dialects::mcphub::FORMAT,
-        }
-    }
-
     /// The name on the wire and on the command line.
     pub fn name(self) -> &'static str {
         self.format().name

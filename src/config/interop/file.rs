@@ -43,7 +43,7 @@ impl ForeignFile {
         found
     }
 
-    pub fn add_sections(&mut self, root: &Value) {
+    fn add_sections(&mut self, root: &Value) {
         SECTIONS.iter().for_each(|key| self.add(root.get(key)));
     }
 

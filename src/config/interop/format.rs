@@ -95,7 +95,7 @@ pub struct ImportRules {
 /// The keys for ours. Without one, a value cannot be exported.
 pub struct ExportKeys {
     pub remote: RemoteSupport,
-    pub kinds: Option<Kinds>,
+    pub kinds: Option<TypeNames>,
     pub command: &'static str,
     /// The program and its arguments are one list.
     pub command_is_list: bool,
@@ -161,7 +161,7 @@ pub enum RemoteSupport {
 }
 
 /// The words of `type`.
-pub struct Kinds {
+pub struct TypeNames {
     pub stdio: Option<&'static str>,
     pub http: &'static str,
     pub sse: &'static str,

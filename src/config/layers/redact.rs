@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::expand::{Piece, pieces};
 use super::super::shape::{secret_spans, secrets};
-use crate::text::mask_value;
+use crate::text::{mask, mask_value, one_line, shell_quote};
 
 const MASK: &str = "•••";
 
@@ -14,6 +14,26 @@ pub fn redacted(written: &Value) -> Value {
     let Value::Object(entry) = written else { return written.clone() };
     // A literal value of `env` may be in `args`, too.
     mask_value(&Value::Object(object(entry)))
+}
+
+/// The command that a redacted entry runs or the address that it connects to, in one line.
+pub fn launch_line(redacted: &Value) -> String {
+    let text = |key: &str| redacted.get(key).and_then(Value::as_str).map(str::to_owned);
+    let words = |key: &str| -> Vec<String> {
+        let list = redacted.get(key).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut command: Vec<String> = text("command").into_iter().chain(words("command")).collect();
+    command.extend(words("args"));
+    let address = || {
+        let port = redacted.get("port")?;
+        Some(format!("{}:{port}", text("host").unwrap_or_else(|| "127.0.0.1".to_owned())))
+    };
+    let launch = match command.is_empty() {
+        false => command.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "),
+        true => text("url").or_else(address).or_else(|| text("name")).unwrap_or_default(),
+    };
+    one_line(&mask(&launch), usize::MAX)
 }
 
 fn object(entry: &Map<String, Value>) -> Map<String, Value> {

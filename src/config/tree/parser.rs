@@ -178,9 +178,7 @@ impl Parser<'_> {
                 }
                 Some(',') => {
                     if comma {
-                        let problem = Problem::new(Code::Syntax, self.here(), "expected a key, found `,`");
-                        let edit = TextEdit { span: self.here(), text: String::new() };
-                        self.report(problem.fix("remove the comma", vec![edit]));
+                        self.extra_comma("expected a key, found `,`");
                     }
                     comma = true;
                     self.step();
@@ -222,11 +220,7 @@ impl Parser<'_> {
         if !self.eat(':') {
             let gap = key.span.end..self.at;
             if matches!(self.peek(), Some('}' | ',')) {
-                self.report(Problem::new(
-                    Code::Syntax,
-                    key.span.clone(),
-                    format!("`{}` has no value", short(&key.text)),
-                ));
+                self.no_value(&key);
                 return Member { key, value: Node { span: gap.start..gap.start, kind: Kind::Missing } };
             }
             let edit = TextEdit { span: gap.start..gap.start, text: ":".to_owned() };
@@ -238,11 +232,7 @@ impl Parser<'_> {
         let value = match self.peek() {
             _ if self.stopped => Node { span: after..self.at, kind: Kind::Missing },
             Some('}' | ',' | ']') => {
-                self.report(Problem::new(
-                    Code::Syntax,
-                    key.span.clone(),
-                    format!("`{}` has no value", short(&key.text)),
-                ));
+                self.no_value(&key);
                 Node { span: after..self.at, kind: Kind::Missing }
             }
             None => {
@@ -267,9 +257,7 @@ impl Parser<'_> {
                 }
                 Some(',') => {
                     if comma {
-                        let problem = Problem::new(Code::Syntax, self.here(), "expected a value, found `,`");
-                        let edit = TextEdit { span: self.here(), text: String::new() };
-                        self.report(problem.fix("remove the comma", vec![edit]));
+                        self.extra_comma("expected a value, found `,`");
                     }
                     comma = true;
                     self.step();
@@ -292,6 +280,16 @@ impl Parser<'_> {
             }
         }
         Kind::List(items)
+    }
+
+    fn extra_comma(&mut self, message: &str) {
+        let edit = TextEdit { span: self.here(), text: String::new() };
+        self.report(Problem::new(Code::Syntax, self.here(), message).fix("remove the comma", vec![edit]));
+    }
+
+    fn no_value(&mut self, key: &Key) {
+        let message = format!("`{}` has no value", short(&key.text));
+        self.report(Problem::new(Code::Syntax, key.span.clone(), message));
     }
 
     fn missing_comma(&mut self, end: Option<usize>) {

@@ -91,7 +91,7 @@ impl AnsweredBy {
     }
 
     /// The same as [`Display`](std::fmt::Display), in a sentence.
-    pub fn in_sentence(&self) -> String {
+    fn in_sentence(&self) -> String {
         if self.is_user() { format!("the {self}") } else { self.to_string() }
     }
 

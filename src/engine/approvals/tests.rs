@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::moving_on::RETURN_TIME;
 use super::*;
 use crate::engine::asking::{Asker, CallGuard};
-use crate::engine::editors::{Attachment, Editor, Page};
+use crate::engine::editors::{Attachment, Editor, WebPage};
 use crate::engine::host::question;
 
 /// What can happen. The first number is a question, the second an editor; numbers that do not exist are ignored.
@@ -93,15 +93,7 @@ impl Editor for TestEditor {
         &self.1
     }
 
-    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
-        std::future::pending().boxed()
-    }
-
-    fn open_url(&self, _: Page) -> BoxFuture<'static, bool> {
-        std::future::pending().boxed()
-    }
-
-    fn to_sdk(&self, _: String, _: Value) -> BoxFuture<'static, bool> {
+    fn open_url(&self, _: WebPage) -> BoxFuture<'static, bool> {
         std::future::pending().boxed()
     }
 }

@@ -11,16 +11,16 @@ pub fn check(loaded: &Loaded, settings: &settings::Sandbox) -> Option<Check> {
 }
 
 fn report(loaded: &Loaded, method: Result<Method, String>) -> Option<Check> {
-    let fences = enabled(loaded).flat_map(|definition| {
-        let fences = launches(definition).filter_map(|launch| launch.stdio()?.sandbox.as_ref());
-        fences.map(|sandbox| (definition.name.as_str(), sandbox.required))
+    let sandboxes = enabled(loaded).flat_map(|definition| {
+        let sandboxes = launches(definition).filter_map(|launch| launch.stdio()?.sandbox.as_ref());
+        sandboxes.map(|sandbox| (definition.name.as_str(), sandbox.required))
     });
-    let fences: Vec<_> = fences.collect();
+    let sandboxes: Vec<_> = sandboxes.collect();
     let names = |required: Option<bool>| {
-        let wanted = fences.iter().filter(|(_, one)| required.is_none_or(|required| *one == required));
+        let wanted = sandboxes.iter().filter(|(_, one)| required.is_none_or(|required| *one == required));
         wanted.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
-    if fences.is_empty() {
+    if sandboxes.is_empty() {
         return None;
     }
     Some(match method {

@@ -13,7 +13,7 @@ use crate::engine::consent::Denial;
 use crate::engine::prompt;
 use crate::engine::record::Recording;
 use crate::engine::snapshot::{OfferedTool, ServerView};
-use crate::model::{CallKind, Error, Given, RequesterKind, Result, ToolId};
+use crate::model::{CallKind, Error, RequesterKind, Result, ToolId, UserDecision};
 use crate::policy::GrantMatch;
 use crate::text::quoted;
 
@@ -77,7 +77,7 @@ impl CallTask {
         view: &ServerView,
         offered: &OfferedTool,
         recording: &mut Recording,
-    ) -> Result<Given> {
+    ) -> Result<UserDecision> {
         let by = Arc::<str>::from(answered.by.to_string());
         let Answer::Decision { decision, note, arguments, read_only_tools } = answered.answer else {
             recording.refused("deny", &by);
@@ -92,7 +92,7 @@ impl CallTask {
                 recording.edited(old.clone(), self.call.arguments.clone());
                 self.requested.get_or_insert(old);
             }
-            return Ok(Given { decision, by });
+            return Ok(UserDecision { decision, by });
         }
         recording.refused(decision.as_str(), &by);
         let saved = self.engine.remember(view, offered, decision).await?;

@@ -45,11 +45,11 @@ pub struct Collector {
     /// An empty private folder for commands that print a secret.
     folder: PathBuf,
     /// Kept until a setting changes or the collector refuses them: a password manager may ask the user.
-    headers: Option<Looked>,
+    headers: Option<ResolvedHeaders>,
 }
 
 /// Headers with their values, and the settings that they are made of.
-struct Looked {
+struct ResolvedHeaders {
     written: Headers,
     commands: BTreeMap<String, Vec<String>>,
     headers: HeaderMap,
@@ -118,10 +118,10 @@ impl Collector {
                 "use an https address in `telemetry.otlp-endpoint`, or remove `telemetry.otlp-headers`",
             ));
         }
-        if let Some(looked) = &self.headers
-            && (&looked.written, &looked.commands) == (written, commands)
+        if let Some(resolved) = &self.headers
+            && (&resolved.written, &resolved.commands) == (written, commands)
         {
-            return Ok(looked.headers.clone());
+            return Ok(resolved.headers.clone());
         }
         let mut headers = HeaderMap::new();
         for (name, value) in written {
@@ -136,7 +136,7 @@ impl Collector {
             headers.insert(name, value);
         }
         let (written, commands) = (written.clone(), commands.clone());
-        self.headers = Some(Looked { written, commands, headers: headers.clone() });
+        self.headers = Some(ResolvedHeaders { written, commands, headers: headers.clone() });
         Ok(headers)
     }
 
@@ -198,8 +198,7 @@ mod tests {
     async fn a_failure_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let (config_dir, state_dir, runtime_dir) = (at("config"), at("state"), at("run"));
-        let paths = Paths { config_dir, state_dir, runtime_dir, managed_config: at("managed.json") };
+        let paths = Paths::under(folder.path());
         let vault = Vault::new(Keyring::without_system(&paths));
         let mut collector = Collector::new(vault, watch::Sender::new(Arc::default()).subscribe(), at("commands"));
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -21,9 +21,9 @@ struct Shared {
     changed: Notify,
 }
 
-struct Waiting(Arc<Shared>);
+struct CountedWait(Arc<Shared>);
 
-impl Waiting {
+impl CountedWait {
     fn new(shared: &Arc<Shared>) -> Self {
         shared.waiting.fetch_add(1, Ordering::SeqCst);
         shared.changed.notify_waiters();
@@ -31,7 +31,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for CountedWait {
     fn drop(&mut self) {
         self.0.dropped.fetch_add(1, Ordering::SeqCst);
         self.0.changed.notify_waiters();
@@ -58,15 +58,17 @@ impl Front for Script {
         async move {
             let answer = match method.as_str() {
                 "wait" => {
-                    let _waiting = Waiting::new(&shared);
+                    let _waiting = CountedWait::new(&shared);
                     std::future::pending().await
                 }
                 "panic" => panic!("requested"),
                 "notes" => notes,
-                "ask" => editor.ask("question", &json!({})).await.unwrap_or_else(|error| json!(error.to_string())),
+                "ask" => {
+                    editor.send_request("question", &json!({})).await.unwrap_or_else(|error| json!(error.to_string()))
+                }
                 "give-up" => {
                     // Poll once to send the request, then drop it.
-                    assert!(editor.ask::<_, Value>("question", &json!({})).now_or_never().is_none());
+                    assert!(editor.send_request::<_, Value>("question", &json!({})).now_or_never().is_none());
                     json!("gave up")
                 }
                 _ => params.unwrap_or_default(),

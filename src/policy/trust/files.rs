@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use super::argument_words::{glued, split, words};
 use super::contents::{content_of, is_data};
 use super::modules::{loaded, module, tests_in};
 use super::real;
-use super::words::{glued, split, words};
 use crate::config::Environment;
 use crate::config::expand::Values;
 use crate::paths::{in_main_checkout, repository};

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::argument_words::words;
 use super::contents::{content_of, read_small};
 use super::files::{KnownLaunch, Project, bases, program_name, programs};
 use super::real;
-use super::words::words;
 use arguments::{Arguments, names};
 use formats::shown;
 use scripts::{Package, Scripts};

@@ -5,8 +5,6 @@ mod unpinned;
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::contents::read_small;
 use super::{Fingerprint, program};
 use crate::config::address::{AddressKind, Target, shown_url};
@@ -17,47 +15,32 @@ use crate::config::{Environment, expand, risky};
 use crate::text::{MASK, exact, looks_secret, shell_quote};
 
 /// A definition as the user sees it before trusting it. Invisible characters are made visible; nothing is left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub transport: &'static str,
     /// The server of the user whose name looks like its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub imitates: Option<String>,
     /// What it gets of the user's, and to whom that goes: also in the fallback.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gets: Vec<String>,
     /// The program and its arguments, each as written.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// The file that would be executed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// `NAME=value`, as written. What looks secret is masked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// Its path, and the names that it sets.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub env_file: Option<String>,
     /// What it may reach, if it is in a sandbox.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// `Name: value`, as written. What looks secret is masked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
     /// What it would allow without asking.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The calls that it offers in the menu of the editor.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Box<Summary>>,
 }
 

@@ -25,38 +25,24 @@ fn project() -> (tempfile::TempDir, PathBuf) {
 
 fn definition(folder: &Path) -> Definition {
     let env = [("TOKEN", Some("${env:GITHUB_TOKEN}")), ("RAW", Some("literal-value")), ("OFF", None)];
+    let spec = ServerSpec {
+        fallback: Some(Launch::Tcp { host: "127.0.0.1".into(), port: 3001 }),
+        tools: vec![ToolRule { pattern: "read_*".into(), level: Level::AllowSession.into() }],
+        ..ServerSpec::new(Launch::Stdio(Stdio {
+            command: "sh".into(),
+            args: vec!["${workspaceFolder}/server.py".into(), "--verbose".into()],
+            env: env.into_iter().map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).collect(),
+            env_file: Some(".env".into()),
+            cwd: Some("${workspaceFolder}".into()),
+            inherit_env: false,
+            sandbox: None,
+        }))
+    };
     Definition {
-        name: ServerName::new("fs").unwrap(),
-        key: ServerName::new("fs").unwrap(),
         scope: Scope::Project,
         file: Some(folder.join("mcp.json").into()),
         folder: Some(folder.into()),
-        key_span: 0..0,
-        line: 0,
-        rule_lines: Default::default(),
-        spec: ServerSpec {
-            launch: Launch::Stdio(Stdio {
-                command: "sh".into(),
-                args: vec!["${workspaceFolder}/server.py".into(), "--verbose".into()],
-                env: env.into_iter().map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).collect(),
-                env_file: Some(".env".into()),
-                cwd: Some("${workspaceFolder}".into()),
-                inherit_env: false,
-                sandbox: None,
-            }),
-            fallback: Some(Launch::Tcp { host: "127.0.0.1".into(), port: 3001 }),
-            enabled: true,
-            auto_start: true,
-            description: None,
-            startup_timeout: None,
-            timeout: None,
-            idle_timeout: None,
-            tools: vec![ToolRule { pattern: "read_*".into(), level: Level::AllowSession.into() }],
-            dev: None,
-        },
-        written: Arc::new(json!({})),
-        hides: Vec::new(),
-        restrictions: Vec::new(),
+        ..Definition::of_session(ServerName::new("fs").unwrap(), spec, json!({}))
     }
 }
 
@@ -73,7 +59,7 @@ fn check(
 }
 
 fn policy(folder: &Path) -> Config {
-    let voice = FilePolicy {
+    let policy = FilePolicy {
         scope: Scope::Project,
         file: Some(folder.join("mcp.json").into()),
         default: None,
@@ -83,7 +69,7 @@ fn policy(folder: &Path) -> Config {
         destructive: Some(Level::Deny),
         commands: None,
     };
-    Config { policies: vec![voice], ..Config::default() }
+    Config { policies: vec![policy], ..Config::default() }
 }
 
 fn stdio(definition: &mut Definition) -> &mut Stdio {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::engine::answers::{AnswerChoice, shared_effect};
+use crate::engine::answers::{AnswerChoice, Effect, shared_effect};
 use crate::engine::approvals::{self, AnsweredBy, ClosedQuestion, Ending, Group, NoAnswer};
 use crate::engine::{Engine, change};
 use crate::protocol::actions::Remedy;
@@ -125,7 +125,8 @@ impl ApprovalAnswer {
         let AnswerChoice { decision, label, selected_label, grants, lasts, effect } = choice;
         let undo = undo(approvals, grants).filter(|_| lasts);
         let selected_label = selected_label.map(str::to_owned);
-        Self { decision: decision.to_owned(), label, selected_label, grants, lasts, effect, undo }
+        let (effect, short_effect) = effect.map(|Effect { text, short }| (text, short)).unzip();
+        Self { decision: decision.to_owned(), label, selected_label, grants, lasts, effect, short_effect, undo }
     }
 }
 
@@ -151,11 +152,18 @@ impl Resolved {
         let approvals: Vec<_> = approvals.iter().collect();
         let effect = shared_effect(decision, &approvals);
         let undo = undo(&approvals, decision.starts_with("allow-")).filter(|_| effect.is_some());
-        let effect = match not_saved {
-            Some(why) => Some(format!("{}{}", effect.map(|effect| effect + " ").unwrap_or_default(), lost(why))),
-            None => effect,
+        let (effect, short_effect) = match (effect, not_saved) {
+            (Some(effect), Some(why)) => (Some(format!("{} {}", effect.text, lost(why))), None),
+            (None, Some(why)) => (Some(lost(why)), None),
+            (effect, None) => effect.map(|Effect { text, short }| (text, short)).unzip(),
         };
-        Self { resolved: approvals.iter().map(|approval| approval.id.clone()).collect(), gone, effect, undo }
+        Self {
+            resolved: approvals.iter().map(|approval| approval.id.clone()).collect(),
+            gone,
+            effect,
+            short_effect,
+            undo,
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use crate::model::Timestamp;
 use crate::protocol::answers::{RegistryEntry, RegistryList};
-use crate::registry::{Answered, Found, Listed, age};
+use crate::registry::{Answered, ListedServer, SearchResult, age};
 use crate::text::counted;
 
-impl From<Answered<Found>> for RegistryList {
-    fn from(answered: Answered<Found>) -> Self {
-        let Answered { value: Found { servers, invalid, truncated }, stale_since } = answered;
+impl From<Answered<SearchResult>> for RegistryList {
+    fn from(answered: Answered<SearchResult>) -> Self {
+        let Answered { value: SearchResult { servers, invalid, truncated }, stale_since } = answered;
         let mut notes: Vec<String> = stale_since.map(stale).into_iter().collect();
         if truncated {
             notes.push("there are more results; add a word to the search".to_owned());
@@ -23,13 +23,13 @@ fn stale(since: Timestamp) -> String {
     format!("the registry cannot be reached; this is its last response, from {}", age(since))
 }
 
-impl From<Listed> for RegistryEntry {
-    fn from(listed: Listed) -> Self {
-        let Listed { name, title, description, version, is_deprecated, ways, looks_like } = listed;
+impl From<ListedServer> for RegistryEntry {
+    fn from(listed: ListedServer) -> Self {
+        let ListedServer { name, title, description, version, is_deprecated, package_types, looks_like } = listed;
         let warning = match looks_like {
             Some(other) => Some(format!("looks like `{other}`, but is a different server")),
             None => is_deprecated.then(|| "deprecated".to_owned()),
         };
-        Self { name, title, description, version, packages: ways, warning }
+        Self { name, title, description, version, packages: package_types, warning }
     }
 }

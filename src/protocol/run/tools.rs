@@ -25,7 +25,7 @@ pub async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> 
     for view in &views {
         let shown = view.shown_tools().filter(|_| !params.all);
         let all = view.tools.values().filter(|_| params.all);
-        tools.extend(shown.chain(all).map(|offered| Listed::of(offered, granted.find(view, offered))));
+        tools.extend(shown.chain(all).map(|offered| ToolEntry::of(offered, granted.find(view, offered))));
     }
     wire(&ToolList { tools })
 }
@@ -33,12 +33,12 @@ pub async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> 
 /// A tool in a list. Most are rendered once and then only copied: an editor lists them often, and there may be thousands.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Listed<'a> {
+enum ToolEntry<'a> {
     Rendered(&'a RawValue),
     Info(Box<ToolInfo>),
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ToolEntry<'a> {
     fn of(offered: &'a OfferedTool, granted: GrantMatch) -> Self {
         let info = || ToolInfo::new(offered, &granted);
         let rendered = match granted {

@@ -189,6 +189,9 @@ pub struct ApprovalAnswer {
     /// What has changed afterwards, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
+    /// The same without what the question has just said, for one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_effect: Option<String>,
     /// How to undo it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<Remedy>,

@@ -15,7 +15,7 @@ use super::{Actor, ActorRequest, Link, Phase};
 use crate::model::{LogSource, PendingReason, Result, ServerState, Status};
 use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
-use crate::server::transport::{Listed, ServerNotice};
+use crate::server::transport::{ListKind, ServerNotice};
 use crate::server::{Event, interrupted};
 
 /// A server that ran this long, or answered a request, started properly: its next failure counts as the first.
@@ -72,7 +72,7 @@ impl Actor {
                     Some(ActorRequest::CompareEnvironment(done)) => drop(done),
                     Some(ActorRequest::Use) => {}
                     Some(ActorRequest::Refresh(done)) => {
-                        changed.extend(Listed::ALL);
+                        changed.extend(ListKind::ALL);
                         refreshes.push(done);
                     }
                     Some(request) => break End::Requested(request),
@@ -317,7 +317,7 @@ struct Relisted {
     warnings: Vec<String>,
 }
 
-async fn relist(connection: Connection, changed: HashSet<Listed>) -> Relisted {
+async fn relist(connection: Connection, changed: HashSet<ListKind>) -> Relisted {
     let mut relisted = Relisted::default();
     for listing in futures::future::join_all(changed.into_iter().map(|listed| connection.list(listed))).await {
         match listing {

@@ -68,7 +68,7 @@ async fn failures_are_retried_with_growing_delays_up_to_five_times() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_without_an_answer_times_out_and_names_the_request() {
-    let mut fixture = start([Outcome::Silence]);
+    let mut fixture = start([Outcome::NoAnswer]);
     let state = fixture.until(|state| state.error.is_some()).await;
     insta::assert_snapshot!(state.error.as_ref().unwrap(), @"the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)");
     assert!(state.status.reason().unwrap().starts_with("retrying in"));
@@ -241,7 +241,7 @@ async fn an_unset_variable_fails_by_name_and_nothing_is_started() {
             stdio.args = vec!["${NO_SUCH_VARIABLE_HERE}".to_owned()];
         }
     });
-    let mut fixture = start_with(unset, [Outcome::Silence], |_| ());
+    let mut fixture = start_with(unset, [Outcome::NoAnswer], |_| ());
     let state = fixture.until_status("failed").await;
     assert!(state.error.as_ref().unwrap().message.contains("`NO_SUCH_VARIABLE_HERE` is not set"));
     assert_eq!(fixture.attempts(), 0);
@@ -276,7 +276,7 @@ async fn waiting_for_an_input_does_not_count_towards_the_startup_timeout() {
     answered.until(|state| state.status.reason().as_deref() == Some("awaiting-input")).await;
     answered.until_status("connected").await;
 
-    let mut declined = start_with(asks(), [Outcome::Silence], with(None));
+    let mut declined = start_with(asks(), [Outcome::NoAnswer], with(None));
     let state = declined.until_status("failed").await;
     insta::assert_snapshot!(state.error.as_ref().unwrap(), @"the input `key` has no value; restart the server to be asked again");
     assert_eq!(declined.attempts(), 0);
@@ -297,7 +297,7 @@ async fn the_fallback_is_tried_when_the_launch_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_can_be_interrupted_by_stop_and_restart() {
-    let fixture = start([Outcome::Silence, Outcome::Silence, Outcome::Server(Fake::default())]);
+    let fixture = start([Outcome::NoAnswer, Outcome::NoAnswer, Outcome::Server(Fake::default())]);
     while fixture.attempts() < 1 {
         tokio::task::yield_now().await;
     }
@@ -316,7 +316,7 @@ async fn a_start_can_be_interrupted_by_stop_and_restart() {
 #[tokio::test(start_paused = true)]
 async fn a_disabled_server_does_nothing_and_says_so() {
     let off = definition(|spec| spec.enabled = false);
-    let mut fixture = start_with(off, [Outcome::Silence], |_| ());
+    let mut fixture = start_with(off, [Outcome::NoAnswer], |_| ());
     fixture.until_status("disabled").await;
     assert_eq!(fixture.server.start().await.unwrap_err().kind(), "disabled");
     assert_eq!(run(&fixture.server, "read").await.unwrap_err().kind(), "disabled");

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{Connection, Listed, RequestLimits};
+use super::{Connection, ListKind, RequestLimits};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Subject, Tool};
 use crate::policy::is_glob;
 use crate::server::heavy;
@@ -40,7 +40,7 @@ pub struct Lists {
     /// Problems, as text for the user.
     pub warnings: Vec<String>,
     /// What the server did not answer in time.
-    pub unanswered: Vec<Listed>,
+    pub unanswered: Vec<ListKind>,
 }
 
 /// One reloaded list and its problems.
@@ -60,7 +60,8 @@ pub async fn all(connection: &Connection, until: Instant) -> Result<Lists> {
         entries(connection, Kind::Prompts, Some(until)),
     )?;
     let mut lists = Lists::default();
-    for (list, listed) in [(&tools, Listed::Tools), (&resources, Listed::Resources), (&prompts, Listed::Prompts)] {
+    for (list, listed) in [(&tools, ListKind::Tools), (&resources, ListKind::Resources), (&prompts, ListKind::Prompts)]
+    {
         if list.unanswered {
             lists.unanswered.push(listed);
         }
@@ -73,15 +74,15 @@ pub async fn all(connection: &Connection, until: Instant) -> Result<Lists> {
     Ok(lists)
 }
 
-pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
+pub async fn one(connection: &Connection, listed: ListKind) -> Result<Listing> {
     let max = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
     Ok(match listed {
-        Listed::Tools => {
+        ListKind::Tools => {
             let tools = entries(connection, Kind::Tools, None).await?.read(tool, max, &mut warnings);
             Listing::Tools { tools: tools.into_iter().map(Arc::new).collect(), warnings }
         }
-        Listed::Resources => {
+        ListKind::Resources => {
             let (resources, templates) = tokio::try_join!(
                 entries(connection, Kind::Resources, None),
                 entries(connection, Kind::Templates, None)
@@ -90,7 +91,7 @@ pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
             let templates = templates.read(template, max, &mut warnings);
             Listing::Resources { resources, templates, warnings }
         }
-        Listed::Prompts => {
+        ListKind::Prompts => {
             let prompts = entries(connection, Kind::Prompts, None).await?.read(prompt, max, &mut warnings);
             Listing::Prompts { prompts, warnings }
         }
@@ -180,7 +181,12 @@ impl Entries {
     }
 
     /// Parses each entry, with secrets masked and long texts truncated.
-    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, max: usize, warnings: &mut Vec<String>) -> Vec<T> {
+    fn read<T>(
+        self,
+        read: impl Fn(NamedEntry, &mut Vec<String>) -> T,
+        max: usize,
+        warnings: &mut Vec<String>,
+    ) -> Vec<T> {
         warnings.extend(self.warnings);
         let (what, key) = self.kind.entry();
         let fit = |(name, mut fields): (String, Map<String, Value>)| {
@@ -197,13 +203,13 @@ impl Entries {
             let shown = one_line(&mask(&name), 80);
             warnings.extend(left_out.map(|reason| format!("agents do not see {what} `{shown}`: {reason}")));
             warnings.extend(notes.into_iter().map(|note| format!("{what} `{shown}`: {note}")));
-            read(Entry { name, fields }, warnings)
+            read(NamedEntry { name, fields }, warnings)
         };
         self.found.into_iter().map(fit).collect()
     }
 }
 
-struct Entry {
+struct NamedEntry {
     name: String,
     fields: Map<String, Value>,
 }
@@ -373,8 +379,8 @@ pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
     entries.read(tool, usize::MAX, &mut Vec::new()).into_iter().map(Arc::new).collect()
 }
 
-fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
-    let Entry { name, mut fields } = entry;
+fn tool(entry: NamedEntry, warnings: &mut Vec<String>) -> Tool {
+    let NamedEntry { name, mut fields } = entry;
     if !matches!(fields.get("inputSchema"), Some(Value::Object(_))) {
         warnings
             .push(format!("tool `{}` has no valid `inputSchema`: it accepts any object", one_line(&mask(&name), 80)));
@@ -416,16 +422,16 @@ fn name_of(fields: &Map<String, Value>, default: &str) -> String {
     fields.get("name").and_then(Value::as_str).unwrap_or(default).to_owned()
 }
 
-fn resource(entry: Entry, _: &mut Vec<String>) -> Resource {
-    let Entry { name: uri, fields } = entry;
+fn resource(entry: NamedEntry, _: &mut Vec<String>) -> Resource {
+    let NamedEntry { name: uri, fields } = entry;
     Resource { name: name_of(&fields, &uri), uri, raw: Arc::new(Value::Object(fields)) }
 }
 
-fn template(entry: Entry, _: &mut Vec<String>) -> ResourceTemplate {
-    let Entry { name: uri_template, fields } = entry;
+fn template(entry: NamedEntry, _: &mut Vec<String>) -> ResourceTemplate {
+    let NamedEntry { name: uri_template, fields } = entry;
     ResourceTemplate { name: name_of(&fields, &uri_template), uri_template, raw: Arc::new(Value::Object(fields)) }
 }
 
-fn prompt(entry: Entry, _: &mut Vec<String>) -> Prompt {
+fn prompt(entry: NamedEntry, _: &mut Vec<String>) -> Prompt {
     Prompt { name: entry.name, raw: Arc::new(Value::Object(entry.fields)) }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Listed, ServerNotice};
+use super::{ListKind, ServerNotice};
 use crate::model::PeerInfo;
 use crate::server::transport::ledger::Ledger;
 
@@ -102,9 +102,9 @@ async fn listen(peer: Peer<RoleClient>, mut filter: watch::Receiver<Subscription
 /// Reports every list as changed, because changes may have been missed.
 fn catch_up(wanted: &SubscriptionFilter, ledger: &Ledger) {
     let lists = [
-        (wanted.tools_list_changed, Listed::Tools),
-        (wanted.resources_list_changed, Listed::Resources),
-        (wanted.prompts_list_changed, Listed::Prompts),
+        (wanted.tools_list_changed, ListKind::Tools),
+        (wanted.resources_list_changed, ListKind::Resources),
+        (wanted.prompts_list_changed, ListKind::Prompts),
     ];
     for (_, listed) in lists.into_iter().filter(|(changes, _)| *changes == Some(true)) {
         ledger.notify(ServerNotice::ListChanged(listed));

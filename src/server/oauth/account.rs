@@ -9,7 +9,7 @@ use url::Url;
 
 use super::client_credentials::{self, Challenge};
 use super::renewal;
-use super::tokens::{Entry, TokenStore};
+use super::tokens::{SavedSignIn, TokenStore};
 use crate::config::expand::Client;
 use crate::server::transport::net::RemoteError;
 use crate::text::Secret;
@@ -36,7 +36,7 @@ enum Source {
 
 enum State {
     Unread,
-    Read(Option<Box<Entry>>),
+    Read(Option<Box<SavedSignIn>>),
 }
 
 impl Account {
@@ -54,7 +54,7 @@ impl Account {
     }
 
     /// The access token of an entry.
-    fn access_token(&self, entry: &Entry) -> Option<Secret> {
+    fn access_token(&self, entry: &SavedSignIn) -> Option<Secret> {
         entry.token(&self.url, ACCESS_TOKEN)
     }
 
@@ -62,7 +62,7 @@ impl Account {
     pub async fn token(&self) -> Result<Option<Secret>, RemoteError> {
         let mut state = self.entry.lock().await;
         if let (State::Unread, Source::Stored(store)) = (&*state, &self.source) {
-            *state = State::Read(Entry::load(&self.url, store).await.map(Box::new));
+            *state = State::Read(SavedSignIn::load(&self.url, store).await.map(Box::new));
         }
         let State::Read(Some(entry)) = &mut *state else { return Ok(None) };
         if !ends_soon(entry) {
@@ -91,7 +91,7 @@ impl Account {
             (Source::Stored(store), Some(rejected)) => {
                 let (rejected, url) = (rejected.clone(), self.url.clone());
                 let is_other =
-                    move |stored: &Entry| stored.token(&url, ACCESS_TOKEN).is_some_and(|token| token != rejected);
+                    move |stored: &SavedSignIn| stored.token(&url, ACCESS_TOKEN).is_some_and(|token| token != rejected);
                 renewal::renew(&self.url, store, is_other).await?
             }
             (Source::Client(client), rejected) => match &*state {
@@ -112,7 +112,7 @@ impl Account {
     }
 }
 
-fn ends_soon(entry: &Entry) -> bool {
+fn ends_soon(entry: &SavedSignIn) -> bool {
     let lives = entry.field("expires_in").and_then(|value| value.as_u64());
     let (Some(lives), Some(received)) = (lives, entry.credentials.token_received_at) else { return false };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::discovery::discover;
-use super::tokens::{self, Entry};
+use super::tokens::{self, SavedSignIn};
 use super::{ServerAuth, assertion, check};
 use crate::config::expand::{Client, Endpoint, Proof};
 use crate::server::transport::net::{JSON, Origin, RemoteError, Request, ready_tls};
@@ -28,7 +28,7 @@ pub struct Challenge<'a> {
 }
 
 /// Requests a token.
-pub async fn request(url: &Url, client: &Client, challenge: Challenge<'_>) -> Result<Entry, RemoteError> {
+pub async fn request(url: &Url, client: &Client, challenge: Challenge<'_>) -> Result<SavedSignIn, RemoteError> {
     let requested = tokio::time::timeout(TIMEOUT, exchange(url, client, challenge)).await;
     requested.unwrap_or_else(|_| {
         let seconds = TIMEOUT.as_secs();
@@ -36,7 +36,7 @@ pub async fn request(url: &Url, client: &Client, challenge: Challenge<'_>) -> Re
     })
 }
 
-async fn exchange(url: &Url, client: &Client, challenge: Challenge<'_>) -> Result<Entry, RemoteError> {
+async fn exchange(url: &Url, client: &Client, challenge: Challenge<'_>) -> Result<SavedSignIn, RemoteError> {
     ready_tls();
     let shown = |error: &AuthError| one_line(&mask(&error.to_string()), 300);
     let failed = |error: AuthError| RemoteError::Unreachable(format!("cannot get an access token: {}", shown(&error)));
@@ -66,7 +66,7 @@ async fn exchange(url: &Url, client: &Client, challenge: Challenge<'_>) -> Resul
     manager.exchange_client_credentials(&config).await.map_err(refused)?;
     let missing = || RemoteError::Unreachable("the issuer did not send a token".to_owned());
     let credentials = flow_result.take().await.ok_or_else(missing)?;
-    Ok(Entry { credentials, client_secret: None, redirect_uri: String::new() })
+    Ok(SavedSignIn { credentials, client_secret: None, redirect_uri: String::new() })
 }
 
 /// Requests a token with a signed text. The library could do it, too, but would add a second library for signatures.
@@ -76,7 +76,7 @@ async fn signed(
     key: &Secret,
     metadata: &AuthorizationMetadata,
     invalid: impl Fn(&str) -> RemoteError,
-) -> Result<Entry, RemoteError> {
+) -> Result<SavedSignIn, RemoteError> {
     let issuer = metadata.issuer.as_deref().ok_or_else(|| invalid("its metadata does not name an issuer"))?;
     let listed = |name: &str| metadata.additional_fields.get(name).and_then(Value::as_array).map(Vec::as_slice);
     if listed("token_endpoint_auth_methods_supported")
@@ -118,7 +118,7 @@ async fn signed(
         json!({ "client_id": client.id, "token_response": answer, "token_received_at": now, "issuer": issuer });
     let credentials = serde_json::from_value(credentials)
         .map_err(|_| RemoteError::Unreachable("the issuer did not send a token".to_owned()))?;
-    Ok(Entry { credentials, client_secret: None, redirect_uri: String::new() })
+    Ok(SavedSignIn { credentials, client_secret: None, redirect_uri: String::new() })
 }
 
 /// The body of the request. RFC 7523 leaves out `client_id`: the signed text names the client.

@@ -12,10 +12,10 @@ use super::callback::parameter;
 #[derive(Clone, Default)]
 pub struct OpenSignIns {
     /// Private, and never locked over an await.
-    waiting: Arc<Mutex<Vec<Waiting>>>,
+    waiting: Arc<Mutex<Vec<OpenSignIn>>>,
 }
 
-struct Waiting {
+struct OpenSignIn {
     redirect: Url,
     state: String,
     pasted: oneshot::Sender<Url>,
@@ -27,7 +27,7 @@ impl OpenSignIns {
         let (pasted, receiver) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|other| !other.pasted.is_closed());
-        waiting.push(Waiting { redirect, state, pasted });
+        waiting.push(OpenSignIn { redirect, state, pasted });
         receiver
     }
 
@@ -39,7 +39,7 @@ impl OpenSignIns {
             return Err("no sign-in is waiting for this address; start a new one".to_owned());
         };
         let url = Url::parse(address.trim()).map_err(|_| "this is not an address; paste all of it".to_owned())?;
-        let is_last_page = |one: &Waiting| {
+        let is_last_page = |one: &OpenSignIn| {
             let page = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port());
             page(&one.redirect) == page(&url) && one.redirect.path() == url.path()
         };

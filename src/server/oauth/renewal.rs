@@ -9,7 +9,7 @@ use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
 use url::Url;
 
 use super::discovery::discover;
-use super::tokens::{self, Entry, TokenStore};
+use super::tokens::{self, SavedSignIn, TokenStore};
 use crate::server::transport::net::{RemoteError, ready_tls};
 use crate::text::{mask, one_line};
 
@@ -22,12 +22,12 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub async fn renew(
     url: &Url,
     store: &Arc<dyn TokenStore>,
-    good: impl Fn(&Entry) -> bool + Send + 'static,
-) -> Result<Option<Entry>, RemoteError> {
+    good: impl Fn(&SavedSignIn) -> bool + Send + 'static,
+) -> Result<Option<SavedSignIn>, RemoteError> {
     let (url, store) = (url.clone(), store.clone());
     let renewal = tokio::spawn(async move {
         let _lock = store.lock(tokens::key(&url)).await.map_err(|error| RemoteError::Unreachable(error.to_string()))?;
-        match Entry::load(&url, &store).await {
+        match SavedSignIn::load(&url, &store).await {
             Some(stored) if good(&stored) => Ok(Some(stored)),
             Some(stored) => refresh(&url, &store, &stored).await,
             None => Ok(None),
@@ -37,12 +37,16 @@ pub async fn renew(
 }
 
 /// Requests a new token and stores it. The library checks the issuer first and drops the token of another one.
-async fn refresh(url: &Url, store: &Arc<dyn TokenStore>, entry: &Entry) -> Result<Option<Entry>, RemoteError> {
+async fn refresh(
+    url: &Url,
+    store: &Arc<dyn TokenStore>,
+    entry: &SavedSignIn,
+) -> Result<Option<SavedSignIn>, RemoteError> {
     let requested = tokio::time::timeout(TIMEOUT, request(url, entry)).await;
     let late = |_| failed(&format!("the issuer did not answer within {} s", TIMEOUT.as_secs()));
     let Some(fresh) = requested.map_err(late)?? else { return Ok(None) };
     // The user may have signed out in the meantime. Saving the new token would sign them in again.
-    if Entry::load(url, store).await.is_none() {
+    if SavedSignIn::load(url, store).await.is_none() {
         return Ok(None);
     }
     if let Err(error) = fresh.save(url, store).await {
@@ -51,7 +55,7 @@ async fn refresh(url: &Url, store: &Arc<dyn TokenStore>, entry: &Entry) -> Resul
     Ok(Some(fresh))
 }
 
-async fn request(url: &Url, entry: &Entry) -> Result<Option<Entry>, RemoteError> {
+async fn request(url: &Url, entry: &SavedSignIn) -> Result<Option<SavedSignIn>, RemoteError> {
     ready_tls();
     let explain = |error: AuthError| failed(&one_line(&mask(&error.to_string()), 200));
     let mut manager = AuthorizationManager::new(url.clone()).await.map_err(explain)?;
@@ -78,7 +82,7 @@ async fn request(url: &Url, entry: &Entry) -> Result<Option<Entry>, RemoteError>
         Err(error) => return Err(explain(error)),
     }
     let Some(credentials) = flow_result.take().await else { return Ok(None) };
-    Ok(Some(Entry { credentials, ..entry.clone() }))
+    Ok(Some(SavedSignIn { credentials, ..entry.clone() }))
 }
 
 fn failed(why: &str) -> RemoteError {

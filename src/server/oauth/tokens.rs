@@ -47,14 +47,14 @@ pub(super) fn resource(url: &Url) -> String {
 
 /// The entry of one server.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct SavedSignIn {
     pub credentials: StoredCredentials,
     /// Not kept by the library, but required to renew the token of a confidential client.
     pub client_secret: Option<String>,
     pub redirect_uri: String,
 }
 
-impl Entry {
+impl SavedSignIn {
     pub async fn load(url: &Url, store: &Arc<dyn TokenStore>) -> Option<Self> {
         let text = store.load(key(url)).await?;
         match serde_json::from_str::<Self>(text.reveal()) {
@@ -192,7 +192,7 @@ mod tests {
             let entry = json!({ "credentials": credentials, "client_secret": "secret-of-the-client-of-this-test",
                 "redirect_uri": "http://127.0.0.1/" });
             store.save(key(&url), Secret::plain(entry.to_string())).await.unwrap();
-            assert!(Entry::load(&url, &store).await.is_some());
+            assert!(SavedSignIn::load(&url, &store).await.is_some());
         }
         for secret in ["access-19-renewed", "refresh-19-renewed", "secret-of-the-client-of-this-test"] {
             assert_eq!(mask(secret), MASK);

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use super::{Descendants, Exit, MARK, Signal, explain, mark_of_this_engine, next_number, proc_table, reaper};
 use crate::config::Environment;
 
-pub struct Once<'a> {
+pub struct RunOnce<'a> {
     pub program: &'a Path,
     pub args: &'a [String],
     pub environment: &'a Environment,
@@ -20,15 +20,15 @@ pub struct Once<'a> {
     pub max_output: u64,
 }
 
-pub struct Printed {
+pub struct CommandOutput {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub exit: Exit,
 }
 
-impl Once<'_> {
+impl RunOnce<'_> {
     /// The error is for the user.
-    pub async fn run(&self) -> Result<Printed, String> {
+    pub async fn run(&self) -> Result<CommandOutput, String> {
         let mark = format!("{}{}.", mark_of_this_engine(), next_number());
         let mut command = Command::new(self.program);
         command
@@ -53,7 +53,7 @@ impl Once<'_> {
         descendants.signal(Signal::Kill);
         reaper::forget(pid);
         match outcome {
-            Ok((stdout, stderr, Ok(status))) => Ok(Printed { stdout, stderr, exit: Exit::from(status) }),
+            Ok((stdout, stderr, Ok(status))) => Ok(CommandOutput { stdout, stderr, exit: Exit::from(status) }),
             Ok((_, _, Err(error))) => Err(error.to_string()),
             Err(_) => Err(format!("it did not exit within {} seconds", self.timeout.as_secs())),
         }

@@ -1,8 +1,8 @@
-//! Fences the program of a server with a `sandbox`. Landlock or bubblewrap closes the files, and a filter of system
-//! calls closes the network and Unix sockets, which lead to programs outside of the fence. Both apply to all children.
+//! Restricts the program of a server with a `sandbox`. Landlock or bubblewrap closes the files, and a filter of system
+//! calls closes the network and Unix sockets, which lead to programs outside of the sandbox. Both apply to all children.
 //!
-//! The server starts through our own program: a fence can only be put around the process that asks for it, so a short
-//! step ([`run`]) asks for it and then becomes the server.
+//! The server starts through our own program: a process can only restrict itself, so a short step ([`run`]) does that and
+//! then becomes the server.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::expand::Fence;
+use crate::config::expand::ExpandedSandbox;
 use crate::paths::own_program;
 use crate::settings::Sandbox;
 
@@ -39,7 +39,7 @@ const SYSTEM: [&str; 13] = [
     "/run/systemd/resolve",
 ];
 
-/// How a fence is put up.
+/// How a sandbox is enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Method {
     Landlock { scopes_signals: bool },
@@ -57,9 +57,9 @@ pub struct Abilities {
     pub bubblewrap: Option<PathBuf>,
 }
 
-/// A program with its fence.
+/// A program that is started in a sandbox.
 #[derive(Debug)]
-pub struct Fenced {
+pub struct SandboxedProgram {
     pub program: PathBuf,
     pub args: Vec<OsString>,
     /// The temporary folder of the server. Removed when this is dropped.
@@ -125,8 +125,13 @@ fn bubblewrap(set: &str) -> Option<PathBuf> {
     }
 }
 
-/// Puts a fence around a program.
-pub fn fence(program: &Path, cwd: &Path, fence: &Fence, settings: &Sandbox) -> Result<Fenced, String> {
+/// How to start a program in its sandbox.
+pub fn wrap(
+    program: &Path,
+    cwd: &Path,
+    limits: &ExpandedSandbox,
+    settings: &Sandbox,
+) -> Result<SandboxedProgram, String> {
     let method = method(settings)?;
     let own = own_program().map_err(|error| format!("cannot find our own program: {error}"))?;
     let temp = tempfile::Builder::new()
@@ -134,9 +139,9 @@ pub fn fence(program: &Path, cwd: &Path, fence: &Fence, settings: &Sandbox) -> R
         .tempdir()
         .map_err(|error| format!("cannot create its temporary folder: {error}"))?;
     // A path below a folder that the server may change is open anyway, and could be a link that the server made.
-    let is_free = |path: &&PathBuf| !fence.write.iter().any(|other| other != *path && path.starts_with(other));
+    let is_free = |path: &&PathBuf| !limits.write.iter().any(|other| other != *path && path.starts_with(other));
     let mut write = Vec::new();
-    for path in fence.write.iter().filter(is_free) {
+    for path in limits.write.iter().filter(is_free) {
         write.push(path.canonicalize().map_err(|error| {
             format!(
                 "`sandbox.write` names {}: {error}; create it first",
@@ -145,7 +150,7 @@ pub fn fence(program: &Path, cwd: &Path, fence: &Fence, settings: &Sandbox) -> R
         })?);
     }
     write.push(temp.path().to_path_buf());
-    let read = fence.read.as_ref().map(|given| {
+    let read = limits.read.as_ref().map(|given| {
         let system = SYSTEM.into_iter().map(PathBuf::from);
         let needed =
             [program, &own].into_iter().filter_map(|path| path.canonicalize().ok()?.parent().map(PathBuf::from));
@@ -162,17 +167,17 @@ pub fn fence(program: &Path, cwd: &Path, fence: &Fence, settings: &Sandbox) -> R
             (None, true)
         }
         Method::Bubblewrap(bwrap) => {
-            (Some((bwrap, bubblewrap_args(read.as_deref(), &write, fence.network, cwd))), false)
+            (Some((bwrap, bubblewrap_args(read.as_deref(), &write, limits.network, cwd))), false)
         }
     };
-    let plan = Plan { landlock, read, write, network: fence.network };
+    let plan = Plan { landlock, read, write, network: limits.network };
     let plan = serde_json::to_string(&plan).map_err(|error| format!("a path is not UTF-8: {error}"))?;
     let inner = [SUBCOMMAND.into(), plan.into(), "--".into(), program.into()];
     let (program, args) = match outer {
         None => (own, inner.into()),
         Some((bwrap, args)) => (bwrap, args.into_iter().chain(["--".into(), own.into()]).chain(inner).collect()),
     };
-    Ok(Fenced { program, args, temp, warnings })
+    Ok(SandboxedProgram { program, args, temp, warnings })
 }
 
 fn bubblewrap_args(read: Option<&[PathBuf]>, write: &[PathBuf], network: bool, cwd: &Path) -> Vec<OsString> {
@@ -199,7 +204,7 @@ fn is_virtual(path: &Path) -> bool {
     ["/dev", "/proc"].iter().any(|folder| path == Path::new(folder))
 }
 
-/// Puts up the fence around this process, and becomes the server. Returns only if that fails.
+/// Restricts this process, and becomes the server. Returns only if that fails.
 pub fn run(arguments: Vec<OsString>) -> String {
     #[cfg(target_os = "linux")]
     return linux::run(arguments);

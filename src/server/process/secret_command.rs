@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::once::{Once, Printed};
+use super::once::{CommandOutput, RunOnce};
 use super::{Exit, find};
 use crate::config::Environment;
 use crate::text::Secret;
@@ -16,8 +16,8 @@ const MAX_BYTES: u64 = 64 << 10;
 pub async fn run(command: &[String], environment: &Environment, folder: &Path) -> Result<Secret, String> {
     let (program, args) = command.split_first().ok_or("it does not name a program")?;
     let program = &find(program, environment.path(), folder)?;
-    let once = Once { program, args, environment, folder, timeout: TIMEOUT, max_output: MAX_BYTES };
-    let Printed { stdout, stderr: _, exit } = once.run().await?;
+    let once = RunOnce { program, args, environment, folder, timeout: TIMEOUT, max_output: MAX_BYTES };
+    let CommandOutput { stdout, stderr: _, exit } = once.run().await?;
     match exit {
         _ if stdout.len() as u64 > MAX_BYTES => Err("it printed more than 64 KiB".to_owned()),
         Exit::Code(0) => value(stdout),

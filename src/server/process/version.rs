@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Exit;
-use super::once::{Once, Printed};
+use super::once::{CommandOutput, RunOnce};
 use crate::config::Environment;
 use crate::text::{mask, one_line};
 
@@ -16,8 +16,8 @@ const MAX_OUTPUT: u64 = 4 << 10;
 /// the program could read, such as settings of a project.
 pub async fn version(program: &Path, environment: &Environment, folder: &Path) -> Result<String, String> {
     let args = ["--version".to_owned()];
-    let once = Once { program, args: &args, environment, folder, timeout: TIMEOUT, max_output: MAX_OUTPUT };
-    let Printed { stdout, stderr, exit } = once.run().await?;
+    let once = RunOnce { program, args: &args, environment, folder, timeout: TIMEOUT, max_output: MAX_OUTPUT };
+    let CommandOutput { stdout, stderr, exit } = once.run().await?;
     let first = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         text.lines().map(str::trim).find(|line| !line.is_empty()).map(|line| one_line(&mask(line), 200))

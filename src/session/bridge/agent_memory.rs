@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 use serde_json::{Value, json};
 
 use super::Memory;
-use super::message::{Head, LOST, OWN, no_engine, parsed, renumber, restore, set};
+use super::message::{LOST, MessageHead, OWN, no_engine, parsed, renumber, restore, set};
 
 /// Requests that change nothing. They are sent again.
 const READS: [&str; 9] = [
@@ -78,7 +78,7 @@ impl Memory for AgentMemory {
     }
 
     fn take_from_program<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        let Some(head) = Head::of(line) else { return Some(line.into()) };
+        let Some(head) = MessageHead::of(line) else { return Some(line.into()) };
         let Some(method) = head.method.as_deref() else {
             return self.with_old_id(line);
         };
@@ -112,7 +112,7 @@ impl Memory for AgentMemory {
     }
 
     fn take_from_engine<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        let Some(head) = Head::of(line) else { return Some(line.into()) };
+        let Some(head) = MessageHead::of(line) else { return Some(line.into()) };
         match (head.method.as_deref(), head.id) {
             (None, Some(id)) => {
                 if id.get().trim_start_matches('"').starts_with(OWN) {
@@ -144,7 +144,7 @@ impl Memory for AgentMemory {
     }
 
     fn unavailable(&mut self, line: &[u8], reason: &str) -> Option<Vec<u8>> {
-        let head = Head::of(line)?;
+        let head = MessageHead::of(line)?;
         let (id, method) = (head.id?, head.method.as_deref()?);
         Some(failure(id.get(), method, &no_engine(reason), self.initialize.is_none()))
     }

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read};
 use serde_json::{Value, json};
 
 use super::Memory;
-use super::message::{Head, LOST, OWN, no_engine, parsed, renumber, restore, set};
+use super::message::{LOST, MessageHead, OWN, no_engine, parsed, renumber, restore, set};
 use crate::lsp::KnownBuffers;
 use crate::lsp::frames::{BODY_LIMIT, HEADER_LIMIT, LENGTH};
 use crate::protocol::commands::AnyCommand;
@@ -67,7 +67,7 @@ impl Memory for EditorMemory {
     }
 
     fn take_from_program<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        let Some(head) = Head::of(body(message)) else { return Some(message.into()) };
+        let Some(head) = MessageHead::of(body(message)) else { return Some(message.into()) };
         let Some(method) = head.method.as_deref() else {
             self.asked.remove(head.id?.get());
             return self.with_old_id(message);
@@ -81,14 +81,14 @@ impl Memory for EditorMemory {
     }
 
     fn unavailable(&mut self, message: &[u8], reason: &str) -> Option<Vec<u8>> {
-        let head = Head::of(body(message))?;
+        let head = MessageHead::of(body(message))?;
         let method = head.method.as_deref()?;
         self.note(method, message);
         Some(failure(head.id?.get(), method, &no_engine(reason)))
     }
 
     fn take_from_engine<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        let Some(head) = Head::of(body(message)) else { return Some(message.into()) };
+        let Some(head) = MessageHead::of(body(message)) else { return Some(message.into()) };
         match (head.method.as_deref(), head.id) {
             (None, _) if head.is_own() => None,
             (None, Some(id)) => {

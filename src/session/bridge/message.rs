@@ -16,14 +16,14 @@ const LARGE: usize = 16 << 10;
 
 /// What is needed of a message to forward it.
 #[derive(Deserialize)]
-pub struct Head<'a> {
+pub struct MessageHead<'a> {
     #[serde(borrow)]
     pub id: Option<&'a RawValue>,
     #[serde(borrow)]
     pub method: Option<Cow<'a, str>>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> MessageHead<'a> {
     pub fn of(body: &'a [u8]) -> Option<Self> {
         Self::of_large_response(body).or_else(|| serde_json::from_slice(body).ok())
     }

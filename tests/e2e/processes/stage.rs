@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcp_sidecar::config::spec::Stdio;
-use mcp_sidecar::config::{Config, Definition, Environment, Launch, ServerSpec, Span};
+use mcp_sidecar::config::{Config, Definition, Environment, Launch, ServerSpec};
 use mcp_sidecar::model::{Scope, ServerName, ServerState};
 use mcp_sidecar::policy::trust::{Verdict, check};
 use mcp_sidecar::server::host::Host;
 use mcp_sidecar::server::{Context, Event, Server};
 use mcp_sidecar::settings::Settings;
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
@@ -35,20 +36,9 @@ impl Stage {
             cwd: Some(env!("CARGO_MANIFEST_DIR").to_owned()),
             ..Stdio::default()
         };
-        let definition = Arc::new(Definition {
-            name: ServerName::new("fixture").unwrap(),
-            key: ServerName::new("fixture").unwrap(),
-            scope: Scope::User,
-            file: None,
-            folder: None,
-            key_span: Span::default(),
-            line: 0,
-            rule_lines: Default::default(),
-            spec: ServerSpec::new(Launch::Stdio(stdio)),
-            written: Arc::default(),
-            hides: Vec::new(),
-            restrictions: Vec::new(),
-        });
+        let spec = ServerSpec::new(Launch::Stdio(stdio));
+        let definition = Definition::of_session(ServerName::new("fixture").unwrap(), spec, Value::Null);
+        let definition = Arc::new(Definition { scope: Scope::User, ..definition });
         let environment = Environment::of_this_process();
         let verdict = check(&definition, &Config::default(), &environment, |_| None, |_, _| false);
         let Verdict::Trusted(trusted) = verdict else { panic!("the user's own servers need no trust") };

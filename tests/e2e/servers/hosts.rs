@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::Response;
+use mcp_sidecar::protocol::events::{Request as _, SdkMessage};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy};
 use tokio::net::{TcpListener, TcpStream};
@@ -111,14 +112,14 @@ pub fn inside(editor: &mut TestEditor, name: &'static str, program: &PathBuf, ar
         while let Ok(Some(line)) = lines.next_line().await {
             let message: Value = serde_json::from_str(&line).unwrap();
             // Not waited for, but not cancelled either.
-            tokio::spawn(
-                client.send_request::<Value>("mcp/sdk/message", &json!({ "server": name, "message": message })),
-            );
+            let message = SdkMessage { server: name.to_owned(), message };
+            tokio::spawn(client.send_request::<Value>(SdkMessage::METHOD, &message));
         }
     });
-    editor.handle("mcp/sdk/message", move |params| {
-        assert_eq!(params["server"], name);
-        to_server.send(params["message"].clone()).ok();
+    editor.handle(SdkMessage::METHOD, move |params| {
+        let SdkMessage { server, message } = serde_json::from_value(params.clone()).unwrap();
+        assert_eq!(server, name);
+        to_server.send(message).ok();
         Ok(json!({}))
     });
 }

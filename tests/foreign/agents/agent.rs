@@ -17,25 +17,25 @@ use crate::support::Home;
 /// No wait of a test takes longer on the slowest machine; it only ends tests that would hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub type Wishes = mpsc::UnboundedReceiver<Value>;
-pub type Voice = mpsc::UnboundedSender<Value>;
+pub type Instructions = mpsc::UnboundedReceiver<Value>;
+pub type Reports = mpsc::UnboundedSender<Value>;
 
 pub struct Agent {
     pub tells_progress: bool,
-    wishes: mpsc::UnboundedSender<Value>,
+    instructions: mpsc::UnboundedSender<Value>,
     heard: mpsc::UnboundedReceiver<Value>,
 }
 
 impl Agent {
-    /// `made` carries out wishes (`{"do": "list"}`, `call`, `cancel`) until there are no more.
-    pub fn new<F>(made: impl FnOnce(Wishes, Voice) -> F) -> Self
+    /// `made` carries out instructions (`{"do": "list"}`, `call`, `cancel`) until there are no more.
+    pub fn new<F>(made: impl FnOnce(Instructions, Reports) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (wishes, wished) = mpsc::unbounded_channel();
-        let (voice, heard) = mpsc::unbounded_channel();
-        tokio::spawn(made(wished, voice));
-        Self { tells_progress: true, wishes, heard }
+        let (instructions, received) = mpsc::unbounded_channel();
+        let (reports, heard) = mpsc::unbounded_channel();
+        tokio::spawn(made(received, reports));
+        Self { tells_progress: true, instructions, heard }
     }
 
     pub fn typescript(home: &Home, version: &str) -> Option<Self> {
@@ -56,44 +56,44 @@ impl Agent {
         command.envs(home.variables()).current_dir(home.project()).kill_on_drop(true);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (mut input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        Self::new(|mut wishes, voice| async move {
+        Self::new(|mut instructions, reports| async move {
             let mut lines = BufReader::new(output).lines();
             loop {
                 tokio::select! {
-                    wish = wishes.recv() => match wish {
-                        Some(wish) => input.write_all(format!("{wish}\n").as_bytes()).await.unwrap(),
+                    instruction = instructions.recv() => match instruction {
+                        Some(instruction) => input.write_all(format!("{instruction}\n").as_bytes()).await.unwrap(),
                         None => break,
                     },
                     line = lines.next_line() => match line.unwrap() {
-                        Some(line) => drop(voice.send(serde_json::from_str(&line).unwrap())),
+                        Some(line) => drop(reports.send(serde_json::from_str(&line).unwrap())),
                         None => break,
                     },
                 }
             }
             drop(input);
             let status = tokio::time::timeout(PATIENCE, process.wait()).await.expect("it should leave").unwrap();
-            voice.send(json!({ "left": status.success() })).ok();
+            reports.send(json!({ "left": status.success() })).ok();
         })
     }
 
     pub async fn list(&mut self) -> Vec<String> {
-        self.wishes.send(json!({ "do": "list" })).unwrap();
+        self.instructions.send(json!({ "do": "list" })).unwrap();
         serde_json::from_value(self.hears("tools").await).unwrap()
     }
 
     /// The names of the entries of all lists.
     pub async fn list_all(&mut self) -> Value {
-        self.wishes.send(json!({ "do": "list-all" })).unwrap();
+        self.instructions.send(json!({ "do": "list-all" })).unwrap();
         self.hears("lists").await
     }
 
     /// Calls a tool without waiting for what comes of it.
     pub fn begin(&mut self, tool: &str, arguments: Value) {
-        self.wishes.send(json!({ "do": "call", "tool": tool, "arguments": arguments })).unwrap();
+        self.instructions.send(json!({ "do": "call", "tool": tool, "arguments": arguments })).unwrap();
     }
 
     pub fn cancel(&mut self) {
-        self.wishes.send(json!({ "do": "cancel" })).unwrap();
+        self.instructions.send(json!({ "do": "cancel" })).unwrap();
     }
 
     pub async fn result(&mut self) -> Value {
@@ -118,7 +118,7 @@ impl Agent {
     /// Closes its side, as an agent does that has done its work.
     pub async fn leave(mut self) {
         let (nothing, _) = mpsc::unbounded_channel();
-        self.wishes = nothing;
+        self.instructions = nothing;
         assert_eq!(self.hears("left").await, true);
     }
 

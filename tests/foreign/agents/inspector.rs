@@ -1,4 +1,4 @@
-//! The MCP Inspector on the command line, as an agent: a process for each wish, and Ctrl-C to take a call back.
+//! The MCP Inspector on the command line, as an agent: a process for each instruction, and Ctrl-C to take a call back.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use super::PROGRAM;
-use super::agent::{Agent, Voice};
+use super::agent::{Agent, Reports};
 use crate::servers::client;
 use crate::support::Home;
 
@@ -18,24 +18,24 @@ pub fn agent(home: &Home) -> Option<Agent> {
         project: home.project(),
         variables: home.variables().map(|(name, value)| format!("{name}={}", value.display())).into(),
     };
-    let mut agent = Agent::new(|mut wishes, voice| async move {
+    let mut agent = Agent::new(|mut instructions, reports| async move {
         let mut running = 0;
-        while let Some(wish) = wishes.recv().await {
-            match wish["do"].as_str().unwrap() {
+        while let Some(instruction) = instructions.recv().await {
+            match instruction["do"].as_str().unwrap() {
                 "list" => {
                     let listed = output(inspector.start(&["--method", "tools/list"])).await.unwrap();
                     let tools = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone());
-                    voice.send(json!({ "tools": tools.collect::<Vec<_>>() })).ok();
+                    reports.send(json!({ "tools": tools.collect::<Vec<_>>() })).ok();
                 }
                 "cancel" => interrupt(running).await,
                 _ => {
-                    let process = inspector.call(&wish);
+                    let process = inspector.call(&instruction);
                     running = process.id().unwrap();
-                    tokio::spawn(tell(process, voice.clone()));
+                    tokio::spawn(tell(process, reports.clone()));
                 }
             }
         }
-        voice.send(json!({ "left": true })).ok();
+        reports.send(json!({ "left": true })).ok();
     });
     // It shows results only.
     agent.tells_progress = false;
@@ -51,10 +51,10 @@ struct Inspector {
 }
 
 impl Inspector {
-    fn call(&self, wish: &Value) -> Child {
+    fn call(&self, instruction: &Value) -> Child {
         let mut arguments = vec!["--method".to_owned(), "tools/call".to_owned()];
-        arguments.extend(["--tool-name".to_owned(), wish["tool"].as_str().unwrap().to_owned()]);
-        for (name, value) in wish["arguments"].as_object().unwrap() {
+        arguments.extend(["--tool-name".to_owned(), instruction["tool"].as_str().unwrap().to_owned()]);
+        for (name, value) in instruction["arguments"].as_object().unwrap() {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             arguments.extend(["--tool-arg".to_owned(), format!("{name}={value}")]);
         }
@@ -78,12 +78,12 @@ async fn output(process: Child) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-async fn tell(process: Child, voice: Voice) {
-    let told = match output(process).await {
+async fn tell(process: Child, reports: Reports) {
+    let report = match output(process).await {
         Ok(result) => json!({ "result": result }),
         Err(error) => json!({ "error": error }),
     };
-    voice.send(told).ok();
+    reports.send(report).ok();
 }
 
 /// What Ctrl-C does: everybody in front of the terminal hears it.

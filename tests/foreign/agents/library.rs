@@ -14,11 +14,11 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::PROGRAM;
-use super::agent::{Agent, Voice};
+use super::agent::{Agent, Reports};
 use crate::support::Home;
 
 struct Handler {
-    voice: Voice,
+    reports: Reports,
 }
 
 impl ClientHandler for Handler {
@@ -35,14 +35,14 @@ impl ClientHandler for Handler {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let ElicitRequestParams::FormElicitationParams { message, .. } = params else { panic!("a form was wanted") };
-        self.voice.send(json!({ "asked": message })).ok();
+        self.reports.send(json!({ "asked": message })).ok();
         let mut result = ElicitResult::new(ElicitationAction::Accept);
         result.content = Some(json!({ "decision": "allow-once" }));
         Ok(result)
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.voice.send(json!({ "progress": progress.message })).ok();
+        self.reports.send(json!({ "progress": progress.message })).ok();
     }
 }
 
@@ -51,15 +51,15 @@ pub async fn agent(home: &Home) -> Agent {
     command.arg("connect").envs(home.variables()).current_dir(home.project()).kill_on_drop(true);
     let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let streams = (process.stdout.take().unwrap(), process.stdin.take().unwrap());
-    Agent::new(|mut wishes, voice| async move {
-        let service = Handler { voice: voice.clone() }.serve(streams).await.unwrap();
+    Agent::new(|mut instructions, reports| async move {
+        let service = Handler { reports: reports.clone() }.serve(streams).await.unwrap();
         let mut running = CancellationToken::new();
-        while let Some(wish) = wishes.recv().await {
-            match wish["do"].as_str().unwrap() {
+        while let Some(instruction) = instructions.recv().await {
+            match instruction["do"].as_str().unwrap() {
                 "list" => {
                     let tools = service.list_all_tools().await.unwrap();
                     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-                    voice.send(json!({ "tools": names })).ok();
+                    reports.send(json!({ "tools": names })).ok();
                 }
                 "list-all" => {
                     let tools = service.list_all_tools().await.unwrap();
@@ -72,36 +72,36 @@ pub async fn agent(home: &Home) -> Agent {
                         "resources": resources.iter().map(|resource| &*resource.name).collect::<Vec<_>>(),
                         "resourceTemplates": templates.iter().map(|template| &*template.name).collect::<Vec<_>>(),
                     });
-                    voice.send(json!({ "lists": lists })).ok();
+                    reports.send(json!({ "lists": lists })).ok();
                 }
                 "cancel" => running.cancel(),
                 _ => {
                     running = CancellationToken::new();
-                    tokio::spawn(call(service.peer().clone(), wish, running.clone(), voice.clone()));
+                    tokio::spawn(call(service.peer().clone(), instruction, running.clone(), reports.clone()));
                 }
             }
         }
         service.cancel().await.unwrap();
-        voice.send(json!({ "left": process.wait().await.unwrap().success() })).ok();
+        reports.send(json!({ "left": process.wait().await.unwrap().success() })).ok();
     })
 }
 
-async fn call(peer: Peer<RoleClient>, wish: Value, stop: CancellationToken, voice: Voice) {
-    let params = CallToolRequestParams::new(wish["tool"].as_str().unwrap().to_owned())
-        .with_arguments(wish["arguments"].as_object().unwrap().clone());
+async fn call(peer: Peer<RoleClient>, instruction: Value, stop: CancellationToken, reports: Reports) {
+    let params = CallToolRequestParams::new(instruction["tool"].as_str().unwrap().to_owned())
+        .with_arguments(instruction["arguments"].as_object().unwrap().clone());
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let mut handle = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
     tokio::select! {
         answer = &mut handle.rx => {
-            let told = match answer.unwrap() {
+            let report = match answer.unwrap() {
                 Ok(result) => json!({ "result": result }),
                 Err(error) => json!({ "error": error.to_string() }),
             };
-            voice.send(told).ok();
+            reports.send(report).ok();
         }
         () = stop.cancelled() => {
             handle.cancel(Some("changed its mind".to_owned())).await.unwrap();
-            voice.send(json!({ "error": "cancelled" })).ok();
+            reports.send(json!({ "error": "cancelled" })).ok();
         }
     }
 }

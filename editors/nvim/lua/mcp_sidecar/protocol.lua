@@ -110,7 +110,8 @@
 ---@field grants boolean It lets something happen.
 ---@field lasts boolean It applies to later questions, too. Let the user confirm it, or make it harder to choose.
 ---@field effect? string What has changed afterwards, as a sentence.
----@field undo? mcp_sidecar.Remedy How to undo it.
+---@field shortEffect? string The same without what the question has just said, for one line.
+---@field undo? mcp_sidecar.Remedy How to take it back.
 
 ---Questions that can be answered together: trust in the servers of one file, or the calls of one agent.
 ---@class mcp_sidecar.ApprovalGroup
@@ -498,7 +499,8 @@
 ---@field resolved string[] The ids of the questions that this answered.
 ---@field gone string[] The ids of those that had ended before, for example because they were answered elsewhere.
 ---@field effect? string What has changed for later questions, as a sentence.
----@field undo? mcp_sidecar.Remedy How to undo it.
+---@field shortEffect? string The same without what the question has just said, for one line.
+---@field undo? mcp_sidecar.Remedy How to take it back.
 
 ---The content of a resource.
 ---@class mcp_sidecar.ResourceContents
@@ -637,6 +639,7 @@
 ---@field remedy? mcp_sidecar.Remedy The action that makes it usable again.
 ---@field enabled boolean
 ---@field transport mcp_sidecar.Transport
+---@field launch string The command that it runs or the address that it connects to, in one line, as written in the config file.
 ---@field scope mcp_sidecar.Scope
 ---@field file? string The file that defines it.
 ---@field line? integer The zero-based line of its key in that file.
@@ -717,6 +720,7 @@
 ---@field outputSchema? mcp_sidecar.Schema
 ---@field annotations mcp_sidecar.Annotations
 ---@field level mcp_sidecar.Level
+---@field callable boolean Whether it can be called: it is neither disabled nor denied.
 ---@field source string Where the level comes from.
 ---@field changed? boolean The tool has changed since the user allowed it, so the next call asks again.
 ---@field tokens integer The estimated tokens of a model's context that its definition uses.

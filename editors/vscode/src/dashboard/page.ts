@@ -18,8 +18,9 @@ export function dashboardPage(data: DashboardData): Html {
   return html`<h1 tabindex="-1">MCP Sidecar</h1>${cards(data)}${levelTable(data)}${costTable(data.views)}${metricsTable(data.metrics)}`;
 }
 
-function cards({ servers, tools, metrics, approvals }: DashboardData): Html {
+function cards({ servers, metrics, approvals }: DashboardData): Html {
   const { connected, wanted, failed } = countServers(servers);
+  const available = servers.reduce((sum, server) => sum + server.toolCount, 0);
   const rows = metrics.flatMap(one => one.tools);
   const calls = rows.reduce((sum, row) => sum + row.calls, 0);
   const errors = rows.reduce((sum, row) => sum + row.errors, 0);
@@ -27,7 +28,7 @@ function cards({ servers, tools, metrics, approvals }: DashboardData): Html {
     html`<div class="card"><b class="${mood}">${value}</b>${text}</div>`;
   return html`<div class="cards">
 ${card(`${connected}/${wanted}`, "servers connected", failed > 0 ? "bad" : "good")}
-${card(tools.filter(isShown).length, "tools available")}
+${card(available, "tools available")}
 ${card(tokens(servers.reduce((sum, server) => sum + server.tokens, 0)), "tokens of definitions")}
 ${card(approvals, "questions waiting", approvals > 0 ? "warn" : "")}
 ${card(calls, "calls")}
@@ -44,32 +45,27 @@ function levelTable({ servers, tools }: DashboardData): Html {
   if (tools.length === 0) {
     return html`<h2>Policy</h2><p class="soft">No server is connected yet.</p>`;
   }
-  const named = servers.map(server => server.name).filter(name => tools.some(tool => tool.server === name));
+  const shown = servers.filter(({ name }) => tools.some(tool => tool.server === name));
   return html`<h2>Policy</h2>
 <div class="actions"><label>Set ticked tools to <select name="level">${levels("require-approval")}</select></label>
 <select name="scope" aria-label="where the level is saved"><option value="session">for this session</option><option value="file">in the server's file</option></select>
 <button class="main" data-send="bulk" data-count="ticked">Apply to <span class="count">0</span> ticked</button>
 <button data-send="levels" data-count="changed">Save changed levels (<span class="count">0</span>)</button><span class="spread"></span><button data-send="refresh">Refresh</button></div>
 <table><thead><tr><th><span class="spoken">Selected</span></th><th>Tool</th><th>Declares</th><th class="number">Tokens</th><th>Level</th><th>Decided by</th></tr></thead>
-<tbody>${named.map(name => group(name, tools))}</tbody></table>`;
+<tbody>${shown.map(server => group(server, tools))}</tbody></table>`;
 }
 
-function group(server: string, tools: readonly ToolInfo[]): Html {
-  const own = tools.filter(tool => tool.server === server);
-  return html`<tr class="server"><td><input type="checkbox" data-all="${server}" aria-label="all tools of ${server}"></td>
-<td colspan="2">${server}</td><td class="number">${own.filter(isShown).reduce((sum, tool) => sum + tool.tokens, 0)}</td>
-<td colspan="2"></td></tr>${own.map(row)}`;
-}
-
-function isShown(tool: ToolInfo): boolean {
-  return tool.level !== "disable";
+function group({ name, tokens }: ServerStatus, tools: readonly ToolInfo[]): Html {
+  return html`<tr class="server"><td><input type="checkbox" data-all="${name}" aria-label="all tools of ${name}"></td>
+<td colspan="2">${name}</td><td class="number">${tokens}</td>
+<td colspan="2"></td></tr>${tools.filter(tool => tool.server === name).map(row)}`;
 }
 
 function row(tool: ToolInfo): Html {
   return html`<tr><td><input type="checkbox" data-item="${tool.name}" data-group="${tool.server}" aria-label="${tool.tool}"></td>
 <td class="name" title="${tool.description}">${tool.tool}</td>
 <td class="${tool.annotations.destructive && !tool.annotations.readOnly ? "bad" : "soft"}">${annotationText(tool.annotations)}</td>
-<td class="number ${isShown(tool) ? "" : "soft"}">${tool.tokens}</td>
+<td class="number ${tool.level === "disable" ? "soft" : ""}">${tool.tokens}</td>
 <td><select data-tool="${tool.name}" aria-label="level of ${tool.tool}">${levels(tool.level)}</select></td>
 <td class="soft">${tool.changed ? html`<span class="warn">changed since you allowed it</span>` : tool.source}</td></tr>`;
 }

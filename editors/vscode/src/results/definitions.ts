@@ -9,13 +9,12 @@ import { type Html, html } from "../web/html";
 
 export function toolPage(tool: ToolInfo, fields: readonly Field[]): Html {
   const { name, server, annotations, level, source } = tool;
-  const canRun = level !== "disable" && level !== "deny";
   const button = (send: string, label: string, kind = "") =>
     html`<button class="${kind}" data-send="${send}" data-tool="${name}">${label}</button>`;
   return html`<h1 tabindex="-1">${tool.tool}</h1>
 <p class="soft">Tool of the server <code>${server}</code>${tool.title && ` · ${tool.title}`}</p>
 <div class="chips">${traits(annotations).map(([text, mood]) => html`<span class="chip ${mood}">${text}</span>`)}</div>
-<div class="actions">${canRun && button("run", "Run…", "main")}${button("level", "Set level…")}
+<div class="actions">${tool.callable && button("run", "Run…", "main")}${button("level", "Set level…")}
 ${button("explain", "Why this level?")}</div>
 <p class="text">${withoutHidden(tool.description)}</p>
 <h2>Level</h2><p><code>${level}</code>: ${LEVEL_WORDS[level]} <span class="soft">(decided by: ${source})</span></p>

@@ -39,14 +39,14 @@ export function repeats(content: readonly Content[], structured: unknown): boole
   const texts = content.flatMap(one => (one.type === "text" ? [one.text ?? ""] : []));
   const says = (value: unknown, text: string) =>
     isDeepStrictEqual(value, parsed(text)) || (typeof value === "string" && value.trimEnd() === text.trimEnd());
-  const isSaid = (value: unknown): boolean =>
+  const isInTexts = (value: unknown): boolean =>
     says(value, texts.join("\n")) ||
     (Array.isArray(value) &&
       value.length === texts.length &&
       value.every((one, place) => says(one, texts[place] ?? "")));
   // Many servers wrap a plain value, as `{ "result": … }`.
   const values = structured && typeof structured === "object" ? Object.values(structured) : [];
-  return texts.length > 0 && (isSaid(structured) || (values.length === 1 && isSaid(values[0])));
+  return texts.length > 0 && (isInTexts(structured) || (values.length === 1 && isInTexts(values[0])));
 }
 
 function parsed(text: string): unknown {

@@ -148,7 +148,7 @@ export function toolRow(tool: ToolInfo): Row {
     spoken: [`tool ${tool.tool}`, LEVEL_WORDS[tool.level], words].filter(Boolean).join(", "),
     icon,
     color,
-    contextValue: `tool.${tool.level === "disable" || tool.level === "deny" ? "closed" : "callable"}`,
+    contextValue: `tool.${tool.callable ? "callable" : "closed"}`,
     command: "mcpSidecar.tool.show",
   };
 }

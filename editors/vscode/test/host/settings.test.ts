@@ -32,8 +32,8 @@ describe("settings", () => {
         }
       });
     });
-    const lives: string[] = [];
-    const listening = sidecar.onRunStatus(runStatus => lives.push(runStatus));
+    const statuses: string[] = [];
+    const listening = sidecar.onRunStatus(runStatus => statuses.push(runStatus));
     const hostile = {
       "mcpSidecar.servers.timeout": "7s",
       "mcpSidecar.server.path": "/bin/false",
@@ -58,7 +58,7 @@ describe("settings", () => {
     }
     await eventually("the setting is gone", () => (forwarded().servers as Record<string, unknown>).timeout === null);
     listening.dispose();
-    assert.deepEqual(lives, [], "the sidecar was restarted");
+    assert.deepEqual(statuses, [], "the sidecar was restarted");
   });
 
   it("choose a program only by an absolute path", async () => {

@@ -35,11 +35,11 @@ describe("the sidecar", () => {
   it("restarts, and its servers start again", async () => {
     const { sidecar } = await extension();
     await connected("demo");
-    const lives: string[] = [];
-    const listening = sidecar.onRunStatus(runStatus => lives.push(runStatus));
+    const statuses: string[] = [];
+    const listening = sidecar.onRunStatus(runStatus => statuses.push(runStatus));
     await vscode.commands.executeCommand("mcpSidecar.restart");
     listening.dispose();
-    assert.deepEqual([...new Set(lives)], ["off", "starting", "running"]);
+    assert.deepEqual([...new Set(statuses)], ["off", "starting", "running"]);
     await eventually("demo again", () => sidecar.state.server("demo")?.status === "connected");
   });
 

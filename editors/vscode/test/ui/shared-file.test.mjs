@@ -23,7 +23,7 @@ after(async () => {
 });
 
 const step = steps(() => vs);
-/** Processes of the server, whoever started them. They are found by their program, because the sidecar cleans their environment. */
+/** Processes of the server, no matter who started them. They are found by their program, because the sidecar cleans their environment. */
 function running() {
   return fs.readdirSync("/proc").flatMap(id => {
     try {

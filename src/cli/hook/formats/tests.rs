@@ -51,7 +51,7 @@ fn only_an_allowed_action_is_ever_answered_with_allow() {
             if format.event_name(event).is_none() {
                 continue;
             }
-            let told = [
+            let outputs = [
                 HookAnswer::Allow,
                 HookAnswer::Deny("no".to_owned()),
                 HookAnswer::Ask("nobody".to_owned()),
@@ -64,7 +64,7 @@ fn only_an_allowed_action_is_ever_answered_with_allow() {
                 if text.is_empty() { "silence".to_owned() } else { text.trim().to_owned() }
             });
             let name = format.event_name(event).unwrap();
-            table.push_str(&format!("{agent} {name}\n  {}\n", told.join("\n  ")));
+            table.push_str(&format!("{agent} {name}\n  {}\n", outputs.join("\n  ")));
         }
     }
     insta::assert_snapshot!(table, @r#"

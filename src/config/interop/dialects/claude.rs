@@ -6,7 +6,7 @@ use crate::config::edit::{self, Edit, EditError};
 use crate::config::expand::Reference;
 use crate::config::interop::file::ForeignFile;
 use crate::config::interop::format::{
-    ExportKeys, Format, ImportRules, Kinds, OAuthKeys, Scopes, SetupRules, Unit, Variable,
+    ExportKeys, Format, ImportRules, OAuthKeys, Scopes, SetupRules, TypeNames, Unit, Variable,
 };
 use crate::config::sections::MCP_SERVERS;
 
@@ -30,7 +30,7 @@ pub const FORMAT: Format = Format {
     },
     import: ImportRules { requires_type: true, ..Format::COMMON.import },
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: Some("stdio"), http: "http", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: Some("stdio"), http: "http", sse: "sse" }),
         oauth: OAuthKeys {
             client_id: Some("clientId"),
             callback_port: Some("callbackPort"),

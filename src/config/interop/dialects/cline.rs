@@ -1,6 +1,6 @@
 //! Cline: the extension and the command-line program, which have separate files.
 
-use crate::config::interop::format::{Disabled, ExportKeys, Format, ImportRules, Kinds, SetupRules, Unit};
+use crate::config::interop::format::{Disabled, ExportKeys, Format, ImportRules, SetupRules, TypeNames, Unit};
 
 pub const FORMAT: Format = Format {
     name: "cline",
@@ -12,7 +12,7 @@ pub const FORMAT: Format = Format {
     other_files: |homes| vec![homes.home.join(".cline/mcp.json")],
     import: ImportRules { url_is_sse: true, ..Format::COMMON.import },
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: None, http: "streamableHttp", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: None, http: "streamableHttp", sse: "sse" }),
         cwd: Some("cwd"),
         disabled: Disabled::Key("disabled", true),
         timeout: Some(("timeout", Unit::Seconds)),

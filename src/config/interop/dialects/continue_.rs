@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::config::expand::Reference;
 use crate::config::interop::file::{ForeignFile, forget, rename};
-use crate::config::interop::format::{ExportKeys, Format, FoundReferences, Kinds, SetupRules, Syntax, Unit};
+use crate::config::interop::format::{ExportKeys, Format, FoundReferences, SetupRules, Syntax, TypeNames, Unit};
 
 pub const FORMAT: Format = Format {
     name: "continue",
@@ -25,7 +25,7 @@ pub const FORMAT: Format = Format {
         _ => None,
     },
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: None, http: "streamable-http", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: None, http: "streamable-http", sse: "sse" }),
         cwd: Some("cwd"),
         headers_in: Some("requestOptions"),
         startup_timeout: Some(("connectionTimeout", Unit::Milliseconds)),

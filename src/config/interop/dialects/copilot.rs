@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{claude, gemini};
 use crate::config::interop::file::ForeignFile;
-use crate::config::interop::format::{ExportKeys, Format, Kinds, SetupRules, Unit};
+use crate::config::interop::format::{ExportKeys, Format, SetupRules, TypeNames, Unit};
 
 pub const FORMAT: Format = Format {
     name: "copilot",
@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
     expands: claude::expands,
     spelling: gemini::spelling,
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: Some("local"), http: "http", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: Some("local"), http: "http", sse: "sse" }),
         always_args: true,
         cwd: Some("cwd"),
         timeout: Some(("timeout", Unit::Milliseconds)),

@@ -9,7 +9,7 @@ use super::claude;
 use crate::config::expand::Reference;
 use crate::config::interop::file::ForeignFile;
 use crate::config::interop::format::{
-    Disabled, ExportKeys, Format, FoundReferences, Kinds, OAuthKeys, Scopes, SetupRules, Unit,
+    Disabled, ExportKeys, Format, FoundReferences, OAuthKeys, Scopes, SetupRules, TypeNames, Unit,
 };
 
 pub const FORMAT: Format = Format {
@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
     expands: claude::expands,
     spelling,
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: None, http: "http", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: None, http: "http", sse: "sse" }),
         cwd: Some("cwd"),
         oauth: OAuthKeys {
             client_id: Some("clientId"),
@@ -47,7 +47,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// The place of the names of disabled servers, also in Qwen Code.
-pub const EXCLUDED: [&str; 2] = ["mcp", "excluded"];
+const EXCLUDED: [&str; 2] = ["mcp", "excluded"];
 
 /// Also for Qwen Code.
 pub const SETUP: SetupRules = SetupRules {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::config::interop::file::{ForeignFile, forget, rename};
-use crate::config::interop::format::{ByName, Disabled, ExportKeys, Format, Kinds, RemoteSupport, Syntax, Unit};
+use crate::config::interop::format::{ByName, Disabled, ExportKeys, Format, RemoteSupport, Syntax, TypeNames, Unit};
 
 pub const FORMAT: Format = Format {
     name: "goose",
@@ -21,7 +21,7 @@ pub const FORMAT: Format = Format {
     read,
     export: ExportKeys {
         remote: RemoteSupport::Http,
-        kinds: Some(Kinds { stdio: Some("stdio"), http: "streamable_http", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: Some("stdio"), http: "streamable_http", sse: "sse" }),
         command: "cmd",
         always_args: true,
         env: "envs",

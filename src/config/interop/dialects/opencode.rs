@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::config::expand::Reference;
 use crate::config::interop::file::{ForeignFile, rename};
 use crate::config::interop::format::{
-    Disabled, ExportKeys, Format, FoundReferences, Kinds, OAuthKeys, Scopes, SetupRules, Unit,
+    Disabled, ExportKeys, Format, FoundReferences, OAuthKeys, Scopes, SetupRules, TypeNames, Unit,
 };
 
 pub const FORMAT: Format = Format {
@@ -29,7 +29,7 @@ pub const FORMAT: Format = Format {
         _ => None,
     },
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: Some("local"), http: "remote", sse: "remote" }),
+        kinds: Some(TypeNames { stdio: Some("local"), http: "remote", sse: "remote" }),
         command_is_list: true,
         env: "environment",
         cwd: Some("cwd"),

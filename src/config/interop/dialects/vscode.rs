@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::config::expand::Reference;
 use crate::config::interop::file::ForeignFile;
-use crate::config::interop::format::{ExportKeys, Format, Kinds, OAuthKeys, Variable};
+use crate::config::interop::format::{ExportKeys, Format, OAuthKeys, TypeNames, Variable};
 use crate::config::sections::SERVERS;
 
 pub const FORMAT: Format = Format {
@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
     },
     variable,
     export: ExportKeys {
-        kinds: Some(Kinds { stdio: Some("stdio"), http: "http", sse: "sse" }),
+        kinds: Some(TypeNames { stdio: Some("stdio"), http: "http", sse: "sse" }),
         unsets_env: true,
         env_file: Some("envFile"),
         cwd: Some("cwd"),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::scripts::Scripts;
 use super::table::{COMMANDS, PACKAGE_COMMANDS, PLAIN_FLAGS, RUNNERS, Runner, SCRIPT_COMMANDS, SCRIPT_RUNNERS};
+use crate::policy::trust::argument_words::{split, words};
 use crate::policy::trust::contents::read_small;
 use crate::policy::trust::files::{KnownLaunch, program_name};
-use crate::policy::trust::words::{split, words};
 
 pub struct Arguments {
     /// The command and its arguments, as a shell would split them.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::policy::trust::words::words;
+use crate::policy::trust::argument_words::words;
 
 const MOST_FOLDERS: usize = 4_096;
 /// Programs that run several scripts by pattern.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::config::spec::Stdio;
 use crate::paths::repository;
+use crate::policy::trust::argument_words::words;
 use crate::policy::trust::files::{program_name, runs_inline_code};
-use crate::policy::trust::words::words;
 use crate::text::exact;
 
 /// The programs that install what a lock file says. The file changes with every update of a dependency, so it is not pinned.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-struct Place {
+struct Folders {
     _keep: tempfile::TempDir,
     /// A repository that is open.
     open: PathBuf,
@@ -10,7 +10,7 @@ struct Place {
     beside: PathBuf,
 }
 
-fn place() -> Place {
+fn test_folders() -> Folders {
     let (keep, folder) = project();
     let (open, beside) = (folder.join("open"), folder.join("beside"));
     for folder in [&open.join(".git"), &beside] {
@@ -25,7 +25,7 @@ fn place() -> Place {
             fs::set_permissions(folder.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
-    Place { _keep: keep, open, beside }
+    Folders { _keep: keep, open, beside }
 }
 
 fn of_user(launch: Launch, fallback: Option<Launch>) -> Definition {
@@ -56,8 +56,8 @@ const CODE: [(&str, Change); 4] = [
 #[cfg(unix)]
 #[test]
 fn a_server_of_the_user_runs_the_code_of_a_folder_by_its_program_folder_variables_or_env_file() {
-    let place = place();
-    let folders: [Arc<Path>; 2] = ["/elsewhere".as_ref(), &*place.open].map(Arc::from);
+    let disk = test_folders();
+    let folders: [Arc<Path>; 2] = ["/elsewhere".as_ref(), &*disk.open].map(Arc::from);
     let environment = Environment::of_this_process();
     let changed = |change: Change, folder: &Path| {
         let mut stdio = Stdio { command: "sh".into(), ..Stdio::default() };
@@ -69,20 +69,20 @@ fn a_server_of_the_user_runs_the_code_of_a_folder_by_its_program_folder_variable
     let independent = |definition: &Definition| is_independent(definition, &folders, &environment);
     assert!(inside(&of_user(plain(), None)).is_none() && independent(&of_user(plain(), None)));
     for (name, change) in CODE {
-        let first = of_user(changed(change, &place.open), None);
-        let second = of_user(plain(), Some(changed(change, &place.open)));
+        let first = of_user(changed(change, &disk.open), None);
+        let second = of_user(plain(), Some(changed(change, &disk.open)));
         for definition in [&first, &second] {
-            assert_eq!(inside(definition).as_deref(), Some(&*place.open), "{name}");
+            assert_eq!(inside(definition).as_deref(), Some(&*disk.open), "{name}");
             assert!(touches(definition, &folders, &environment) && !independent(definition), "{name}");
         }
-        let other = of_user(changed(change, &place.beside), None);
+        let other = of_user(changed(change, &disk.beside), None);
         assert!(inside(&other).is_none() && independent(&other), "{name} in another folder");
     }
     for (name, change) in DATA {
-        let definition = of_user(changed(change, &place.open), None);
+        let definition = of_user(changed(change, &disk.open), None);
         assert_eq!(inside(&definition), None, "{name} is data of the server");
         assert!(touches(&definition, &folders, &environment) && !independent(&definition), "{name}");
-        assert!(independent(&of_user(changed(change, &place.beside), None)), "{name} in another folder");
+        assert!(independent(&of_user(changed(change, &disk.beside), None)), "{name} in another folder");
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::config::expand::Expanded;
 use crate::config::spec::{Input, Stdio};
-use crate::config::{Definition, Launch, ServerSpec, Span};
+use crate::config::{Definition, Launch, ServerSpec};
 use crate::model::{CallId, Requester, Result, Scope, ServerName, ServerState, ToolCall, ToolId};
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
@@ -27,7 +27,7 @@ use crate::text::Secret;
 pub enum Outcome {
     Error(OpenError),
     /// Reads and never answers.
-    Silence,
+    NoAnswer,
     Server(Fake),
 }
 
@@ -125,7 +125,7 @@ impl Connector for FakeConnector {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         match outcomes {
             Outcome::Error(error) => return Box::pin(std::future::ready(Err(error))),
-            Outcome::Silence => {
+            Outcome::NoAnswer => {
                 tokio::spawn(async move { tokio::io::copy(&mut split(theirs).0, &mut tokio::io::sink()).await });
             }
             Outcome::Server(fake) => {
@@ -165,20 +165,8 @@ pub struct TestServer {
 pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
     let mut spec = ServerSpec::new(Launch::Stdio(Stdio { command: "fake".to_owned(), ..Stdio::default() }));
     change(&mut spec);
-    Definition {
-        name: ServerName::new("it").unwrap(),
-        key: ServerName::new("it").unwrap(),
-        scope: Scope::User,
-        file: None,
-        folder: None,
-        key_span: Span::default(),
-        line: 0,
-        rule_lines: Default::default(),
-        spec,
-        written: Arc::default(),
-        hides: Vec::new(),
-        restrictions: Vec::new(),
-    }
+    let name = ServerName::new("it").unwrap();
+    Definition { scope: Scope::User, ..Definition::of_session(name, spec, Value::Null) }
 }
 
 pub fn start(outcomes: impl IntoIterator<Item = Outcome>) -> TestServer {

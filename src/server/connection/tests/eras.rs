@@ -325,7 +325,7 @@ async fn a_server_of_the_newer_era_lists_asks_answers_and_reports_changes() {
     let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write), input_closed: None };
     let connection = Connection::open(wire, options).await.unwrap();
     assert_eq!((connection.era(), connection.peer().protocol_version.as_str()), (Era::Discover, "2026-07-28"));
-    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(ListKind::Tools)));
     let lists = connection.lists(soon()).await.unwrap();
     assert_eq!((lists.tools[0].name.as_ref(), lists.warnings.len()), ("greet", 0));
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
@@ -356,7 +356,7 @@ async fn a_remote_server_that_refuses_one_era_is_connected_again_for_the_other()
     let ledger = Ledger::new(options.name.clone(), 1 << 20);
     let connection = Connection::open(Wire::Remote(Remote { ledger, dial: Box::new(dial) }), options).await.unwrap();
     assert_eq!((connection.era(), dials.load(Ordering::SeqCst)), (Era::Discover, 2));
-    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(ListKind::Tools)));
     assert_eq!(connection.lists(soon()).await.unwrap().tools[0].name.as_ref(), "greet");
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
     assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///home/you/work%20space\"");

@@ -175,7 +175,7 @@ async fn many_logs_keep_their_order_and_delay_no_call() {
         let Some(ServerNotice::Log { level, text, calls }) = notices.recv().await else { panic!("{n}") };
         assert_eq!((level.as_str(), text, calls.len()), ("info", format!("db: {n}"), 1), "the call was open");
     }
-    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(ListKind::Tools)));
     fake.line(
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"message":"after"}}}"#,
     )

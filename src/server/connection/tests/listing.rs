@@ -172,13 +172,13 @@ async fn a_changed_list_is_reported_and_reloaded() {
     let (connection, mut fake, mut notices) = connected(json!({ "tools": { "listChanged": true } })).await;
     fake.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
     fake.line(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}"#).await;
-    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(ListKind::Tools)));
     assert_eq!(notices.recv().await, Some(ServerNotice::ResourceUpdated("file:///a".into())));
     let server = async {
         let request = fake.expect("tools/list").await;
         fake.reply(&request, json!({ "tools": [named("new")] })).await;
     };
-    let (listing, ()) = tokio::join!(connection.list(Listed::Tools), server);
+    let (listing, ()) = tokio::join!(connection.list(ListKind::Tools), server);
     let Listing::Tools { tools, .. } = listing.unwrap() else { panic!("tools were asked for") };
     assert_eq!(tools[0].name.as_ref(), "new");
 }
@@ -189,7 +189,7 @@ async fn a_list_without_an_answer_times_out() {
     let (lists, _) = tokio::join!(connection.lists(soon()), fake.expect("tools/list"));
     let lists = lists.unwrap();
     assert_eq!(lists.warnings, ["`tools/list` failed: no answer within 60 s"]);
-    assert_eq!(lists.unanswered, [Listed::Tools]);
+    assert_eq!(lists.unanswered, [ListKind::Tools]);
 }
 
 #[tokio::test(start_paused = true)]

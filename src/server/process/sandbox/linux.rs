@@ -23,7 +23,7 @@ const X32: i64 = 0x4000_0000;
 
 pub fn abilities() -> Abilities {
     let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    // Older versions let a program empty files outside of the fence.
+    // Older versions let a program empty files outside of the sandbox.
     let landlock = strict().handle_access(AccessFs::from_all(ABI::V3)).and_then(Ruleset::create).is_ok();
     let landlock_signals = strict().scope(Scope::from_all(ABI::V6)).and_then(Ruleset::create).is_ok();
     Abilities { landlock, landlock_signals, filter: filter(false).is_ok(), bubblewrap: None }
@@ -40,7 +40,7 @@ pub fn run(arguments: Vec<OsString>) -> String {
     {
         return format!("Landlock: {error}");
     }
-    // Rights of root reach around the fence. They do not come back: Landlock and the filter both forbid new ones.
+    // Rights of root bypass the sandbox. They do not come back: Landlock and the filter both forbid new ones.
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
@@ -89,7 +89,7 @@ fn rule(path: &Path, access: BitFlags<AccessFs>) -> Result<PathBeneath<PathFd>, 
     Ok(PathBeneath::new(PathFd::new(path)?, access))
 }
 
-/// Without the network, no socket can be created. With it, no Unix socket: these lead to programs outside of the fence,
+/// Without the network, no socket can be created. With it, no Unix socket: these lead to programs outside of the sandbox,
 /// such as Docker and D-Bus, which do what they are asked. `io_uring` could create sockets behind the filter.
 fn filter(network: bool) -> Result<BpfProgram, String> {
     let sockets = match network {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::Ledger;
 use crate::model::{CallId, UnknownNotification};
-use crate::server::transport::{Listed, Progress, ServerNotice};
+use crate::server::transport::{ListKind, Progress, ServerNotice};
 use crate::text::{holds_secret, mask, mask_value, one_line, visible};
 
 /// Longer log messages are truncated.
@@ -79,9 +79,9 @@ impl Ledger {
                 let text = visible(&mask(&format!("{logger}{data}")), MAX_LOG_CHARS);
                 self.notify(ServerNotice::Log { level: one_line(level, 20), text, calls: self.calls_on(stream) });
             }
-            "notifications/tools/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Tools)),
-            "notifications/resources/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Resources)),
-            "notifications/prompts/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Prompts)),
+            "notifications/tools/list_changed" => self.notify(ServerNotice::ListChanged(ListKind::Tools)),
+            "notifications/resources/list_changed" => self.notify(ServerNotice::ListChanged(ListKind::Resources)),
+            "notifications/prompts/list_changed" => self.notify(ServerNotice::ListChanged(ListKind::Prompts)),
             "notifications/resources/updated" => {
                 let uri = field("uri").and_then(Value::as_str)?;
                 self.notify(ServerNotice::ResourceUpdated(uri.to_owned()));
@@ -178,12 +178,12 @@ impl Ledger {
         }
     }
 
-    fn pending_change(&self, listed: Listed) -> &AtomicBool {
+    fn pending_change(&self, listed: ListKind) -> &AtomicBool {
         let [tools, resources, prompts] = &self.0.pending_changes;
         match listed {
-            Listed::Tools => tools,
-            Listed::Resources => resources,
-            Listed::Prompts => prompts,
+            ListKind::Tools => tools,
+            ListKind::Resources => resources,
+            ListKind::Prompts => prompts,
         }
     }
 }

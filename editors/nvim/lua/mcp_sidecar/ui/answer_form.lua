@@ -15,7 +15,7 @@ local nested = { object = true, list = true, choices = true, json = true }
 
 ---@class mcp_sidecar.AnswerForm
 ---@field verb string what sending the form does
----@field open fun(): mcp_sidecar.Aside? makes room for the form; nil when the question no longer waits
+---@field open fun(): mcp_sidecar.Covering? makes room for the form; nil when the question no longer waits
 ---@field accept fun(values: table, done?: fun(err?: mcp_sidecar.Error)) sends the answer
 
 ---Sends a command to the sidecar that asks.
@@ -31,8 +31,8 @@ end
 ---@param values table<string, any>
 local function open_form(approval, opts, form, values)
   local origin = (require("mcp_sidecar.ui.call").origin())
-  local aside = opts.open()
-  if not aside then return end
+  local covering = opts.open()
+  if not covering then return end
   local name = "mcp-answer://" .. approval.id
   -- Leave room for the keys.
   local title = style.fit(approval.title, vim.o.columns - 28)
@@ -57,7 +57,7 @@ local function open_form(approval, opts, form, values)
       end)
     end,
   }, values)
-  windows.on_close(buffer, aside)
+  windows.on_close(buffer, covering)
 end
 
 ---Asks for a single value. A secret is never shown and never in a buffer.

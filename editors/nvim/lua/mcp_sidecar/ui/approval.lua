@@ -65,8 +65,8 @@ local function send(asked, given, extra, done)
 end
 
 ---Hides the prompt while a question is in another window. Closing that window shows the prompt again.
----@return mcp_sidecar.Aside
-local function set_aside(id)
+---@return mcp_sidecar.Covering
+local function cover(id)
   local shown = prompt.shown or id
   prompt.hidden[id], prompt.hidden[shown] = true, true
   close()
@@ -90,7 +90,7 @@ local function open_form(asked, given)
   if asked.largeArguments then return client.info("the arguments are still being loaded") end
   require("mcp_sidecar.ui.answer_form")[edit and "edit" or "fill_in"](asked, {
     verb = edit and given.choice.answer.label:lower() or "send",
-    open = function() return workspaces.find(asked.id) and set_aside(asked.id) end,
+    open = function() return workspaces.find(asked.id) and cover(asked.id) end,
     accept = function(values, done)
       local changed = not vim.deep_equal(values, asked.arguments) and values or nil
       send(asked, given, edit and { arguments = changed } or { content = values }, done)
@@ -184,11 +184,11 @@ local function open_in_full()
   local asked = under_cursor()
   if not asked then return end
   local id = asked.id
-  local aside = set_aside(id)
+  local covering = cover(id)
   local buffer = make_buffer(id, function() return prompt.in_full[id] end)
   windows.show(buffer, { mods = { tab = 0 }, wrap = true })
   draw_in_full(buffer, asked)
-  windows.on_close(buffer, aside)
+  windows.on_close(buffer, covering)
 end
 
 local function prompt_buffer()

@@ -52,20 +52,6 @@ function M.choices(approval, marked)
   return choices
 end
 
----What can be left out of a sentence about an answer, in this order: the question has just said it.
-local KNOWN = { { "^The %l+ `", "`" }, { "^(`[^`]*`) of `[^`]*`", "%1" }, { " until [^.]*", "" } }
-
----A sentence without what is not needed, if it would not fit.
----@param text string
----@param room integer
-local function shortened(text, room)
-  for _, each in ipairs(KNOWN) do
-    if vim.api.nvim_strwidth(text) <= room then break end
-    text = text:gsub(each[1], each[2])
-  end
-  return text
-end
-
 ---What the user reads after an answer that lasts: one line, so that Neovim does not ask for <Enter>.
 ---@param result mcp_sidecar.Resolved|mcp_sidecar.ApprovalAnswer
 ---@param grants boolean whether the answer lets something happen
@@ -80,7 +66,8 @@ function M.confirmation(result, grants)
   end
   -- The ruler of the prompt is in the same line.
   local room = math.max(20, vim.o.columns - 19 - vim.api.nvim_strwidth(undo))
-  local effect = shortened(result.effect, room)
+  local fits = vim.api.nvim_strwidth(result.effect) <= room
+  local effect = fits and result.effect or result.shortEffect or result.effect
   local names, rest = effect:match("^(.*`)(.*)$")
   -- Long names are cut first: what comes after them could get another meaning.
   local for_names = room - vim.api.nvim_strwidth(rest or "")

@@ -203,9 +203,7 @@ local function details(server, known, width)
   if server.toolCount > 0 and not tools then detail("tools", "…") end
   vim.list_extend(rows, tool_rows(tools or {}, 7, width))
   vim.list_extend(rows, offer_rows(server.name, known, width))
-  local definition = server.config
-  local words = vim.iter({ definition.command or definition.url or {}, definition.args or {} }):flatten(2)
-  detail("runs", words:map(tostring):join(" "))
+  detail("runs", server.launch)
   local place = server.file and vim.fn.fnamemodify(server.file, ":~:.")
   detail("from", place and place .. (server.line and ":" .. server.line + 1 or ""))
   return rows

@@ -281,19 +281,19 @@ function M.map(buffer, mode, keys, run, desc)
   vim.keymap.set(mode, keys, run, { buffer = buffer, nowait = true, silent = true, desc = desc })
 end
 
----@class mcp_sidecar.Aside a window that hides another one
+---@class mcp_sidecar.Covering a window that hides another one
 ---@field closed fun() runs after it was closed
 ---@field back fun() goes back to the other one
 
 ---Runs something after a buffer is gone; `q` also goes back.
 ---@param buffer integer
----@param aside mcp_sidecar.Aside
-function M.on_close(buffer, aside)
+---@param cover mcp_sidecar.Covering
+function M.on_close(buffer, cover)
   M.map(buffer, "n", "q", function()
     M.close()
-    aside.back()
+    cover.back()
   end, "close")
-  vim.api.nvim_create_autocmd("BufWipeout", { buffer = buffer, once = true, callback = function() aside.closed() end })
+  vim.api.nvim_create_autocmd("BufWipeout", { buffer = buffer, once = true, callback = function() cover.closed() end })
 end
 
 ---@class mcp_sidecar.Key one or more keys, separated by blanks, and their action

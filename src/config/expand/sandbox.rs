@@ -7,7 +7,7 @@ use crate::config::spec::Sandbox;
 
 /// What a program may reach. Everything else is closed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fence {
+pub struct ExpandedSandbox {
     /// `None`: it may read every file.
     pub read: Option<Vec<PathBuf>>,
     pub write: Vec<PathBuf>,
@@ -17,12 +17,12 @@ pub struct Fence {
 }
 
 /// Relative paths start at the folder that the program runs in.
-pub(super) fn fence(sandbox: &Sandbox, values: &Values) -> Result<Fence, ExpandError> {
+pub(super) fn expand(sandbox: &Sandbox, values: &Values) -> Result<ExpandedSandbox, ExpandError> {
     let Sandbox { read, write, network, required } = sandbox;
     let paths = |written: &Vec<String>| -> Result<Vec<PathBuf>, ExpandError> {
         let path = |written: &String| Ok(resolve(&text(written, values)?, values.run_folder.as_deref(), values));
         written.iter().map(path).collect()
     };
     let read = read.as_ref().map(paths).transpose()?;
-    Ok(Fence { read, write: paths(write)?, network: *network, required: *required })
+    Ok(ExpandedSandbox { read, write: paths(write)?, network: *network, required: *required })
 }

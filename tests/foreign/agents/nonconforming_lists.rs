@@ -14,14 +14,15 @@ fn fixture(name: &str) -> String {
 
 fn home() -> Home {
     let home = Home::new();
-    let odd = json!({ "command": "python3", "args": [fixture("scripted.py"), fixture("odd-lists.json")] });
+    let odd = json!({ "command": "python3", "args": [fixture("scripted.py"), fixture("nonconforming-lists.json")] });
     std::fs::write(home.path("config/mcp.json"), json!({ "servers": { "odd": odd } }).to_string()).unwrap();
     home
 }
 
 /// The names of a list of the fixture that agents have to see.
 fn expected(key: &str) -> Vec<String> {
-    let script: Value = serde_json::from_str(&std::fs::read_to_string(fixture("odd-lists.json")).unwrap()).unwrap();
+    let script: Value =
+        serde_json::from_str(&std::fs::read_to_string(fixture("nonconforming-lists.json")).unwrap()).unwrap();
     let identity = match key {
         "resources" => "uri",
         "resourceTemplates" => "uriTemplate",
@@ -52,7 +53,7 @@ async fn lists_everything(mut agent: Agent) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_typescript_sdk_parses_lists_with_odd_entries() {
+async fn the_typescript_sdk_parses_lists_with_nonconforming_entries() {
     for version in ["v1", "v2"] {
         let home = home();
         let Some(agent) = Agent::typescript(&home, version) else { return };
@@ -61,7 +62,7 @@ async fn the_typescript_sdk_parses_lists_with_odd_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_python_sdk_parses_lists_with_odd_entries() {
+async fn the_python_sdk_parses_lists_with_nonconforming_entries() {
     for version in ["v1", "v2"] {
         let home = home();
         let Some(agent) = Agent::python(&home, version) else { return };
@@ -70,7 +71,7 @@ async fn the_python_sdk_parses_lists_with_odd_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_rust_sdk_parses_lists_with_odd_entries() {
+async fn the_rust_sdk_parses_lists_with_nonconforming_entries() {
     let home = home();
     lists_everything(library::agent(&home).await).await;
 }

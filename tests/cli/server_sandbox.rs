@@ -42,7 +42,7 @@ fn settings(method: &str) -> Option<String> {
 }
 
 /// What a server in this sandbox can do. Sockets and a process wait outside for it.
-fn probed(method: &str, fence: impl Fn(&Sandbox) -> Value) -> Option<Value> {
+fn probed(method: &str, definition: impl Fn(&Sandbox) -> Value) -> Option<Value> {
     let sandbox = Sandbox::with_workspace();
     sandbox.write("config/config.toml", &settings(method)?);
     sandbox.write("work/data/keep", "");
@@ -54,7 +54,7 @@ fn probed(method: &str, fence: impl Fn(&Sandbox) -> Value) -> Option<Value> {
     let _unix = UnixListener::bind(&socket).unwrap();
     let victim = Victim::start();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/prober.py");
-    let server = json!({ "command": python("executable"), "args": [script], "sandbox": fence(&sandbox) });
+    let server = json!({ "command": python("executable"), "args": [script], "sandbox": definition(&sandbox) });
     sandbox.write("config/mcp.json", &json!({ "servers": { "prober": server } }).to_string());
     let outside = sandbox.path("private/file");
     let given = json!({ "folder": sandbox.path("work/data"), "outside": outside, "pid": victim.0.id(), "port": port,
@@ -142,19 +142,20 @@ fn a_public_server_writes_only_where_its_sandbox_allows_it() {
 #[test]
 fn a_mistake_in_a_sandbox_is_an_error_and_a_change_of_it_asks_again() {
     let sandbox = Sandbox::with_workspace();
-    let entry = |fence: &str| format!(r#"{{ "servers": {{ "a": {{ "command": "true", "sandbox": {fence} }} }} }}"#);
-    for (fence, found) in [
+    let entry =
+        |definition: &str| format!(r#"{{ "servers": {{ "a": {{ "command": "true", "sandbox": {definition} }} }} }}"#);
+    for (definition, found) in [
         (r#"{ "netwrok": false }"#, "netwrok"),
         (r#"{ "write": "data" }"#, "list of strings"),
         (r#"{ "network": "no" }"#, "true or false"),
         ("true", "object"),
     ] {
-        sandbox.write("work/mcp.json", &entry(fence));
+        sandbox.write("work/mcp.json", &entry(definition));
         let check = sandbox.run(&["check"]);
-        assert!(check.code == 1 && check.out.contains(found), "{fence}: {}", check.out);
+        assert!(check.code == 1 && check.out.contains(found), "{definition}: {}", check.out);
     }
-    let digest = |fence: &str| {
-        sandbox.write("work/mcp.json", &entry(fence));
+    let digest = |definition: &str| {
+        sandbox.write("work/mcp.json", &entry(definition));
         let listed: Value = serde_json::from_str(&sandbox.run(&["list", "--json"]).out).unwrap();
         listed["servers"][0]["trustDigest"].as_str().unwrap_or_else(|| panic!("{listed}")).to_owned()
     };

@@ -1,4 +1,4 @@
-//! A server with odd definitions: agents get what they can parse, and the server's status says what they do not get.
+//! A server with definitions that do not conform: agents get what they can parse, and the server's status says what they do not get.
 
 use mcp_sidecar::protocol::commands::Servers;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn a_call_by_a_shortened_name_reaches_its_tool() {
 #[tokio::test]
 async fn the_status_says_what_agents_do_not_get_and_calls_are_checked_as_the_server_says() {
     let place = Home::new();
-    let script: Value = serde_json::from_str(include_str!("../fixtures/odd-lists.json")).unwrap();
+    let script: Value = serde_json::from_str(include_str!("../fixtures/nonconforming-lists.json")).unwrap();
     let prompts = json!({ "prompts": script["prompts"] });
     let prompts = scripted(&place.path("state"), "prompts", prompts);
     let mut server = scripted(&place.path("state"), "odd", script);
