@@ -161,7 +161,7 @@ export interface ApprovalAnswer {
   effect?: string;
   /** The same without what the question has just said, for one line. */
   shortEffect?: string;
-  /** How to take it back. */
+  /** How to undo it. */
   undo?: Remedy;
 }
 
@@ -699,7 +699,7 @@ export interface Resolved {
   effect?: string;
   /** The same without what the question has just said, for one line. */
   shortEffect?: string;
-  /** How to take it back. */
+  /** How to undo it. */
   undo?: Remedy;
 }
 

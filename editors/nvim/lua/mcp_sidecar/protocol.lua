@@ -111,7 +111,7 @@
 ---@field lasts boolean It applies to later questions, too. Let the user confirm it, or make it harder to choose.
 ---@field effect? string What has changed afterwards, as a sentence.
 ---@field shortEffect? string The same without what the question has just said, for one line.
----@field undo? mcp_sidecar.Remedy How to take it back.
+---@field undo? mcp_sidecar.Remedy How to undo it.
 
 ---Questions that can be answered together: trust in the servers of one file, or the calls of one agent.
 ---@class mcp_sidecar.ApprovalGroup
@@ -500,7 +500,7 @@
 ---@field gone string[] The ids of those that had ended before, for example because they were answered elsewhere.
 ---@field effect? string What has changed for later questions, as a sentence.
 ---@field shortEffect? string The same without what the question has just said, for one line.
----@field undo? mcp_sidecar.Remedy How to take it back.
+---@field undo? mcp_sidecar.Remedy How to undo it.
 
 ---The content of a resource.
 ---@class mcp_sidecar.ResourceContents
