@@ -23,6 +23,7 @@ const SETTINGS = {
   'extensions.autoCheckUpdates': false,
   'extensions.ignoreRecommendations': true,
   'git.enabled': false,
+  'files.autoSave': 'off', // in a browser it saves after a second, so a test that reverts a change would race with it
 };
 
 const cache = () => path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'mcp-sidecar');
