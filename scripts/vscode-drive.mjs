@@ -95,6 +95,7 @@ export class Workbench {
         return await seen(limit);
       } catch (e) {
         if (Date.now() > end || this.page.isClosed()) throw failed ?? e;
+        await this.page.mouse.move(0, 0); // the tooltip of what was clicked before may cover what is to be clicked
       }
     }
   }
