@@ -2,7 +2,7 @@
 //
 //   import { openVSCode, runExtensionTests } from '../../scripts/vscode-drive.mjs';
 //   const vs = await openVSCode({ workspace, extension: 'editors/vscode', files: ['mcp.json'] });
-//   await vs.clickLens('Start'); await vs.notification('started'); await vs.shot('started.png');
+//   await vs.click(vs.lens('Start'), vs.lens('Stop')); await vs.notification('started'); await vs.shot('started.png');
 //   await vs.close();
 //
 // `extension` loads an unpacked folder in place; `vsix` installs a packaged one as a
@@ -127,19 +127,22 @@ export class Workbench {
   /** Opens the box of quick picks with a key, types into it, and clicks a row. A command may be registered late. */
   async quickPick(key, text, row) {
     const box = this.quickInput();
-    let shown;
+    const wanted = box.locator('.monaco-list-row', row).first();
+    let found;
     await this.until(async (timeout) => {
-      if (shown !== undefined) await this.page.keyboard.press('Escape');
-      shown = '';
+      if (found !== undefined) await this.page.keyboard.press('Escape'); // it is tried again
+      found = false;
       await this.page.keyboard.press(key);
       await box.locator('input.input').fill(text, { timeout });
-      const found = box.locator('.monaco-list-row', row).first();
-      await found.waitFor({ timeout });
-      shown = await this.quickInputText();
-      await found.click({ timeout });
+      await wanted.waitFor({ timeout });
+      found = true;
+      await wanted.click({ timeout });
     }, async (timeout) => {
-      if (!shown) throw new Error(`nothing to pick for "${text}"`);
-      await this.quickInputChange(shown, timeout);
+      if (!found) throw new Error(`nothing to pick for "${text}"`);
+      await this.page.waitForFunction((text) => { // the box is closed, or belongs to the command
+        const box = document.querySelector('.quick-input-widget');
+        return !box?.checkVisibility() || box.querySelector('input.input').value !== text;
+      }, text, { timeout });
     });
   }
 
@@ -210,10 +213,6 @@ export class Workbench {
   async lenses() {
     await this.page.locator('.codelens-decoration a').first().waitFor();
     return (await this.page.locator('.codelens-decoration a').allInnerTexts()).map((s) => s.trim());
-  }
-
-  async clickLens(text) {
-    await this.lens(text).click();
   }
 
   /** Waits for a notification and returns its text. */
