@@ -2,7 +2,7 @@
 //
 //   import { openVSCode, runExtensionTests } from '../../scripts/vscode-drive.mjs';
 //   const vs = await openVSCode({ workspace, extension: 'editors/vscode', files: ['mcp.json'] });
-//   await vs.clickLens('Start'); await vs.notification('started'); await vs.shot('started.png');
+//   await vs.click(vs.lens('Start'), vs.lens('Stop')); await vs.notification('started'); await vs.shot('started.png');
 //   await vs.close();
 //
 // `extension` loads an unpacked folder in place; `vsix` installs a packaged one as a
@@ -16,6 +16,9 @@ import { fileURLToPath } from 'node:url';
 import { findChromium, serverHome, startServer, WAIT } from './vscode-server.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
+/** How long the first try of something may take; each further one may take twice as long, up to the last of these. */
+const TRY = 5_000;
+const LONGEST_TRY = 40_000;
 
 async function openPage(options, payload) {
   const { workspace, files = [], viewport = { width: 1400, height: 900 }, headless = true } = options;
@@ -81,23 +84,66 @@ export class Workbench {
   }
 
   /**
-   * Opens the box of quick picks with a key, types into it, and clicks a row. A page that closes or a view that takes
-   * the focus swallows the key or closes the box; a command may be registered late. Then all of it is done again.
+   * Does something until its effect is seen, and returns what `seen` returns. A window that is busy loses keys and clicks:
+   * what is under the mouse is drawn again between press and release, or something else takes the focus. So `act` must be
+   * harmless when it is repeated. Both get the limit of this try, in milliseconds.
    */
-  async quickPick(key, text, row) {
-    const box = this.page.locator('.quick-input-widget');
-    for (const until = Date.now() + WAIT; ;) {
-      await this.page.keyboard.press(key);
+  async until(act, seen) {
+    for (let limit = TRY, end = Date.now() + WAIT; ; limit = Math.min(2 * limit, LONGEST_TRY)) {
+      const failed = await act(limit).then(() => undefined, (e) => e); // the effect decides: it may have worked after all
       try {
-        await box.locator('input.input').fill(text, { timeout: 3000 });
-        await box.locator('.monaco-list-row', row).first().click({ timeout: 3000 });
-        return;
-      } catch {
-        const shown = await box.locator('.monaco-list-row').allInnerTexts();
-        await this.page.keyboard.press('Escape');
-        if (Date.now() > until) throw new Error(`nothing to pick for "${text}"; the list shows: ${shown.join(' | ')}`);
+        return await seen(limit);
+      } catch (e) {
+        if (Date.now() > end || this.page.isClosed()) throw failed ?? e;
+        await this.page.mouse.move(0, 0); // the tooltip of what was clicked before may cover what is to be clicked
       }
     }
+  }
+
+  /** Clicks something until `effect` is visible. */
+  async click(target, effect, options = {}) {
+    await this.until((timeout) => target.click({ ...options, timeout }), (timeout) => effect.waitFor({ timeout }));
+  }
+
+  /** Presses a key until `effect` is visible. */
+  async key(name, effect) {
+    await this.until(() => this.page.keyboard.press(name), (timeout) => effect.waitFor({ timeout }));
+  }
+
+  quickInput() {
+    return this.page.locator('.quick-input-widget');
+  }
+
+  /** What the quick input shows; empty if it is hidden. */
+  quickInputText() {
+    return this.page.evaluate(quickInputText);
+  }
+
+  /** Waits until the quick input does not show this any more. */
+  quickInputChange(before, timeout) {
+    return this.page.waitForFunction(`(${quickInputText})() !== ${JSON.stringify(before)}`, undefined, { timeout });
+  }
+
+  /** Opens the box of quick picks with a key, types into it, and clicks a row. A command may be registered late. */
+  async quickPick(key, text, row) {
+    const box = this.quickInput();
+    const wanted = box.locator('.monaco-list-row', row).first();
+    let found;
+    await this.until(async (timeout) => {
+      if (found !== undefined) await this.page.keyboard.press('Escape'); // it is tried again
+      found = false;
+      await this.page.keyboard.press(key);
+      await box.locator('input.input').fill(text, { timeout });
+      await wanted.waitFor({ timeout });
+      found = true;
+      await wanted.click({ timeout });
+    }, async (timeout) => {
+      if (!found) throw new Error(`nothing to pick for "${text}"`);
+      await this.page.waitForFunction((text) => { // the box is closed, or belongs to the command
+        const box = document.querySelector('.quick-input-widget');
+        return !box?.checkVisibility() || box.querySelector('input.input').value !== text;
+      }, text, { timeout });
+    });
   }
 
   /** Runs a palette command by its full label, such as "MCP: List Servers". */
@@ -107,40 +153,57 @@ export class Workbench {
 
   /** Chooses a row of an open quick pick. */
   async pick(text) {
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: text }).first().click();
+    const row = this.page.locator('.quick-input-list .monaco-list-row', { hasText: text }).first();
+    await row.waitFor();
+    const before = await this.quickInputText();
+    await this.until((timeout) => row.click({ timeout }), (timeout) => this.quickInputChange(before, timeout));
   }
 
   /** Types into an open input box and accepts it. */
   async type(text) {
-    const input = this.page.locator('.quick-input-widget input.input');
-    await input.waitFor({ state: 'visible' });
+    const input = this.quickInput().locator('input.input');
     await input.fill(text);
-    await input.press('Enter');
+    const before = await this.quickInputText();
+    // The box stays while its text is checked, which must not look like a lost key.
+    await this.until(() => input.press('Enter'), (timeout) => this.quickInputChange(before, 2 * timeout));
   }
 
   async openFile(name) {
     const hasText = path.basename(name);
     await this.quickPick('Control+P', name, { hasText });
     await this.page.locator('.editor-group-container.active .tab.active', { hasText }).waitFor();
+    await this.editorFocused();
+  }
+
+  /** Waits until the active editor gets the keys. */
+  async editorFocused() {
+    await this.page.locator('.editor-group-container.active .monaco-editor.focused').first().waitFor();
+  }
+
+  /** Replaces the text of the active editor. Not key by key: Enter accepts a suggestion that a slow window shows just then. */
+  async replaceText(text) {
+    await this.editorFocused();
+    await this.until(async () => {
+      await this.page.keyboard.press('Control+A');
+      await this.page.keyboard.insertText(text);
+    }, async (limit) => {
+      for (const end = Date.now() + limit; (await this.editorText()).trim() !== text.trim(); await this.page.waitForTimeout(100)) {
+        if (Date.now() > end) throw new Error(`the editor has another text: ${await this.editorText()}`);
+      }
+    });
   }
 
   /** Clicks a line of the active editor and chooses a code action there. The menu lacks what was not known in time. */
   async codeAction(line, title) {
     const editor = this.page.locator('.editor-group-container.active');
-    const menu = this.page.locator('.action-widget .monaco-list-row');
-    for (const until = Date.now() + WAIT; ;) {
-      await editor.locator('.view-line', { hasText: line }).first().click();
-      await editor.locator('.monaco-editor.focused').first().waitFor();
+    const action = this.page.locator('.action-widget .monaco-list-row', { hasText: title }).first();
+    await this.until(async (timeout) => {
+      await this.page.keyboard.press('Escape');
+      await editor.locator('.view-line', { hasText: line }).first().click({ timeout });
+      await this.editorFocused();
       await this.page.keyboard.press('Control+.');
-      try {
-        await menu.filter({ hasText: title }).first().click({ timeout: 3000 });
-        return;
-      } catch {
-        const shown = await menu.allInnerTexts();
-        await this.page.keyboard.press('Escape');
-        if (Date.now() > until) throw new Error(`no action "${title}"; the menu shows: ${shown.join(' | ')}`);
-      }
-    }
+    }, (timeout) => action.waitFor({ timeout }));
+    await this.until((timeout) => action.click({ timeout }), (timeout) => action.waitFor({ state: 'hidden', timeout }));
   }
 
   lens(text) {
@@ -152,14 +215,10 @@ export class Workbench {
     return (await this.page.locator('.codelens-decoration a').allInnerTexts()).map((s) => s.trim());
   }
 
-  async clickLens(text) {
-    await this.lens(text).click();
-  }
-
   /** Waits for a notification and returns its text. */
   async notification(text) {
+    // In one step: it hides by itself.
     const toast = this.page.locator('.notification-toast', { hasText: text }).first();
-    await toast.waitFor();
     return (await toast.locator('.notification-list-item-message').innerText()).trim();
   }
 
@@ -167,7 +226,8 @@ export class Workbench {
   async answer(text, button) {
     const toast = this.page.locator('.notification-toast', { hasText: text }).first();
     await toast.hover();
-    await toast.getByRole('button', { name: button, exact: true }).click();
+    const pressed = toast.getByRole('button', { name: button, exact: true });
+    await this.until((timeout) => pressed.click({ timeout }), (timeout) => pressed.waitFor({ state: 'hidden', timeout }));
   }
 
   /** Presses a button of a modal dialog, for instance the workspace trust question. */
@@ -175,15 +235,17 @@ export class Workbench {
     const box = this.page.locator('.monaco-dialog-box');
     await box.waitFor();
     const said = (await box.innerText()).trim();
-    if (button) await box.getByRole('button', { name: button }).first().click();
+    const pressed = box.getByRole('button', { name: button }).first();
+    if (button) await this.until((timeout) => pressed.click({ timeout }), (timeout) => box.waitFor({ state: 'hidden', timeout }));
     return said;
   }
 
   /** Trusts the workspace that was opened with `trust: false`. */
   async trustWorkspace() {
     await this.command('Workspaces: Manage Workspace Trust');
-    await this.page.locator('.workspace-trust-editor').getByRole('button', { name: /^Trust/ }).first().click();
-    await this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' }).waitFor({ state: 'detached' });
+    const trust = this.page.locator('.workspace-trust-editor').getByRole('button', { name: /^Trust/ }).first();
+    const restricted = this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
+    await this.until((timeout) => trust.click({ timeout }), (timeout) => restricted.waitFor({ state: 'detached', timeout }));
     await this.command('View: Close Editor');
   }
 
@@ -197,9 +259,10 @@ export class Workbench {
   async view(title) {
     const action = this.page.locator('.activitybar .action-item', { has: this.page.locator(`a[aria-label^="${title}"]`) }).first();
     await action.waitFor();
-    if (!(await action.evaluate((e) => e.classList.contains('checked')))) await action.click();
     const bar = this.page.locator('.sidebar');
-    await bar.getByText(title).first().waitFor();
+    await this.until(async (timeout) => { // a click on the one that is open closes it
+      if (!(await action.evaluate((e) => e.classList.contains('checked')))) await action.click({ timeout });
+    }, (timeout) => bar.getByText(title).first().waitFor({ timeout }));
     return bar;
   }
 
@@ -242,17 +305,11 @@ export class Workbench {
   /** Goes to a problem in the Problems view and opens its quick fixes; `fix` chooses one by its title. */
   async quickFix(problem, fix) {
     const rows = this.page.locator('.action-widget .monaco-list-row');
-    for (const until = Date.now() + WAIT; ;) {
-      await this.page.locator('.markers-panel .monaco-list-row', { hasText: problem }).first().dblclick();
-      await this.page.locator('.editor-group-container.active .monaco-editor.focused').first().waitFor();
+    await this.until(async (timeout) => { // the editor may not know the problem yet
+      await this.page.locator('.markers-panel .monaco-list-row', { hasText: problem }).first().dblclick({ timeout });
+      await this.editorFocused();
       await this.page.keyboard.press('Control+.');
-      try {
-        await rows.first().waitFor({ timeout: 5000 });
-        break;
-      } catch (e) { // the editor did not know the problem yet
-        if (Date.now() > until) throw e;
-      }
-    }
+    }, (timeout) => rows.first().waitFor({ timeout }));
     if (!fix) return;
     // By keys, because something covers the list in older versions and takes the click.
     const focused = this.page.locator('.action-widget .monaco-list-row.focused', { hasText: fix });
@@ -270,12 +327,46 @@ export class Workbench {
     return (await lines.innerText()).replaceAll('\u00a0', ' ');
   }
 
+  /** What the window shows, for the message of a test that fails. */
+  async shown() {
+    const texts = async (selector) => (await this.page.locator(selector).allInnerTexts()).map((s) => s.replace(/\s+/g, ' ').trim()).filter(Boolean);
+    const parts = {
+      'quick input': [await this.quickInputText()],
+      notifications: await texts('.notification-toast'),
+      dialog: await texts('.monaco-dialog-box'),
+      menu: await texts('.monaco-menu, .action-widget'),
+      tab: await texts('.editor-group-container.active .tab.active'),
+      'status bar': await texts('.statusbar-item[id*="mcp" i]'),
+      'side bar': await texts('.sidebar .monaco-list-row'),
+      focus: [await this.page.evaluate(() => {
+        const { tagName, className } = document.activeElement ?? {};
+        return `${tagName} ${className}`;
+      })],
+    };
+    for (const frame of this.page.frames()) {
+      const text = frame.name() ? await frame.locator('main').innerText({ timeout: 1000 }).catch(() => '') : '';
+      if (text) (parts.pages ??= []).push(text.replace(/\s+/g, ' ').slice(0, 300));
+    }
+    return Object.entries(parts).map(([name, all]) => `  ${name}: ${all.filter(Boolean).join(' | ') || '-'}`).join('\n');
+  }
+
   async shot(file, { settle = 400 } = {}) {
     await this.page.waitForTimeout(settle); // let toasts and list animations end
     fs.mkdirSync(path.dirname(path.resolve(file)), { recursive: true });
     await this.page.screenshot({ path: file });
     return file;
   }
+}
+
+/** Runs in the page. */
+function quickInputText() {
+  const box = document.querySelector('.quick-input-widget');
+  if (!box?.checkVisibility()) return '';
+  const input = box.querySelector('input.input');
+  const parts = [box.querySelector('.quick-input-title')?.textContent, input?.value, input?.placeholder,
+    box.querySelector('.quick-input-message')?.textContent];
+  const rows = [...box.querySelectorAll('.monaco-list-row')].map((row) => row.ariaLabel);
+  return [...parts, ...rows].filter(Boolean).join(' | ');
 }
 
 /**

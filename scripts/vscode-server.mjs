@@ -23,6 +23,8 @@ const SETTINGS = {
   'extensions.autoCheckUpdates': false,
   'extensions.ignoreRecommendations': true,
   'git.enabled': false,
+  'workbench.hover.delay': 3_600_000, // a tooltip stays while the mouse rests, and takes the clicks on what it covers
+  'files.autoSave': 'off', // in a browser it saves after a second, so a test that reverts a change would race with it
 };
 
 const cache = () => path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'mcp-sidecar');

@@ -29,7 +29,7 @@ async function tellsModel(stage, printed, text) {
   const { results } = stage.model;
   assert.ok(
     results.some(result => result.includes(text)),
-    `the model was results ${JSON.stringify(results)}:\n${shown}`,
+    `the model was told ${JSON.stringify(results)}:\n${shown}`,
   );
 }
 

@@ -37,6 +37,12 @@ export function makeSandbox(config) {
     MCP_SIDECAR_MANAGED_CONFIG: at("managed.json"),
   };
   const agents = [];
+  const end = async () => {
+    for (const agent of agents.splice(0)) {
+      agent.close();
+    }
+    await gone(() => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`));
+  };
   return {
     workspace: at("workspace"),
     env,
@@ -59,11 +65,10 @@ export function makeSandbox(config) {
       }),
     /** Processes of this sandbox, found by a variable in their environment. */
     processes: () => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`),
+    /** Disconnects all agents, and waits until every process has ended. */
+    end,
     async close() {
-      for (const agent of agents) {
-        agent.close();
-      }
-      await gone(() => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`));
+      await end();
       fs.rmSync(place, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
     },
   };

@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { Stage } from "../../../tests/agents/stage.mjs";
 import { gone, processesWith } from "./sandbox.mjs";
-import { openRow } from "./ui/support.mjs";
+import { openPage } from "./ui/support.mjs";
 
 const LOGIN = "Add a test for the login, and note what is left to do.";
 const SEARCH = "Run the tests of the search.";
@@ -119,7 +119,7 @@ async function terminal(vs, title, folder, command) {
 
 /** Opens the question with `text` by its row in the view Approvals. */
 async function open(vs, row, text) {
-  const page = await openRow(vs, vs.treeItem(row), text);
+  const page = await openPage(vs, vs.treeItem(row), text);
   await page.locator("body.live").waitFor();
   await vs.page.locator(".notification-toast").first().waitFor({ state: "detached" });
 }
@@ -170,6 +170,6 @@ export const supervised = {
     await vs.page.locator(".terminal-wrapper.active").last().click();
     await vs.page.keyboard.type("clear; mcp-sidecar calls\n");
     await vs.page.locator(".xterm-rows").getByText("OUTCOME").last().waitFor();
-    await openRow(vs, vs.treeItem("claude-code in shop-login"), "allow-once");
+    await openPage(vs, vs.treeItem("claude-code in shop-login"), "allow-once");
   },
 };

@@ -23,6 +23,8 @@ const schemaChanged = new EventEmitter<Uri>();
 let schemaNow: unknown = {};
 /** The documents that are being edited, and their texts as saved last. */
 const texts = new Map<string, Uint8Array>();
+/** Saves and closes each of these documents. */
+const endings = new Map<string, () => Promise<void>>();
 let count = 0;
 
 export function registerFormDocuments(): Disposable {
@@ -51,7 +53,11 @@ export function registerFormDocuments(): Disposable {
     delete: refuse,
     rename: refuse,
   });
-  return Disposable.from(schemas, files);
+  // The key that saves is ours in these documents: VS Code ignores it while it saves the same text by itself.
+  const done = commands.registerCommand("mcpSidecar.form.done", () =>
+    endings.get(window.activeTextEditor?.document.uri.toString() ?? "")?.(),
+  );
+  return Disposable.from(schemas, files, done);
 }
 
 interface EditOptions {
@@ -79,6 +85,13 @@ export async function editText(name: string, text: string, options: EditOptions 
   const progress = { location: ProgressLocation.Notification, title, cancellable: true };
   try {
     const document = await workspace.openTextDocument(uri);
+    let byKey = false;
+    endings.set(uri.toString(), async () => {
+      byKey = true; // A save that is under way makes this one fail, and ends the editing instead.
+      if (await document.save()) {
+        await window.tabGroups.close(tabs());
+      }
+    });
     await window.showTextDocument(document, { preview: false });
     return await window.withProgress(progress, (_, byButton) => {
       return new Promise<string | undefined>(resolve => {
@@ -91,10 +104,12 @@ export async function editText(name: string, text: string, options: EditOptions 
         listening.push(
           // A text that VS Code saves by itself is not finished.
           workspace.onWillSaveTextDocument(save => {
-            byUser = save.document === document && save.reason === TextDocumentSaveReason.Manual;
+            if (save.document === document) {
+              byUser = save.reason === TextDocumentSaveReason.Manual;
+            }
           }),
           workspace.onDidSaveTextDocument(saved => {
-            if (saved === document && byUser) {
+            if (saved === document && (byKey || byUser)) {
               void window.tabGroups.close(tabs());
             }
           }),
@@ -111,5 +126,6 @@ export async function editText(name: string, text: string, options: EditOptions 
   } finally {
     Disposable.from(...listening).dispose();
     texts.delete(uri.toString());
+    endings.delete(uri.toString());
   }
 }

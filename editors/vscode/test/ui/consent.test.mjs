@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before } from "node:test";
 import { filesystem, makeSandbox, openWindow } from "../sandbox.mjs";
-import { openRow, press, steps } from "./support.mjs";
+import { openPage, openWaiting, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -13,16 +13,25 @@ before(async () => {
   const notes = { command: "mcp-sidecar", args: ["demo-server"] };
   sandbox = makeSandbox({ servers: { files: filesystem(), notes } });
   fs.writeFileSync(sandbox.file("mcp.json"), '{ "servers": {} }\n');
-  vs = await openWindow(sandbox, { files: ["notes.md"], settings: { "files.autoSave": "off" } });
-  await vs.status("MCP 2/2");
-  agent = await sandbox.agent("codex");
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  await vs.status("MCP 2/2");
+  await vs.view("MCP Sidecar");
+  agent = await sandbox.agent("codex");
+}
+
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
 
 /** A call of a destructive tool that leaves a trace when it runs: `name` appears in the workspace. */
 function write(name, content = "written by an agent") {
@@ -45,37 +54,43 @@ const question = text =>
   vs.page.locator('[id="mcpSidecar.approvals"], .sidebar').locator(".monaco-list-row", { hasText: text });
 /** The window knows that nothing waits any more: only then does its status bar count new questions. */
 const allAnswered = () => vs.status("MCP 2/2");
+/** The view is focused before its list, and keys go to the list. */
+async function focusApprovals() {
+  await vs.command("MCP Sidecar: Focus on Approvals View");
+  await vs.page.locator(".sidebar .monaco-list:focus", { hasText: "write_file" }).waitFor();
+}
 const heading = (page, text) => page.locator("h1", { hasText: text }).waitFor();
 
 let first;
 let second;
 
-step("a key in the Approvals view answers nothing: the focused row may be another one than the selected", async () => {
-  first = write("first.txt");
-  await vs.status("MCP 1 waiting");
-  second = move("notes.md", "moved.md");
-  await vs.status("MCP 2 waiting");
-  await vs.view("MCP Sidecar");
-  const selected = await openRow(vs, question("write_file"), "first.txt"); // selects the first row
-  await heading(selected, "write_file");
-  await vs.command("MCP Sidecar: Focus on Approvals View");
-  await vs.page.keyboard.press("ArrowDown"); // focuses the second one
-  await vs.page.keyboard.press("Control+Enter");
-  await vs.page.keyboard.press("Delete");
-  await vs.page.keyboard.press("Enter"); // shows the focused row
-  await heading(await vs.webviewWith("moved.md"), "move_file");
-  await vs.status("MCP 2 waiting");
-  assert.equal(exists("first.txt"), false, "the call that was selected, not focused, ran");
-  assert.equal(exists("moved.md"), false);
-});
+const asked = step(
+  "a key in the Approvals view answers nothing: the focused row may be another one than the selected",
+  async () => {
+    first = write("first.txt");
+    await vs.status("MCP 1 waiting");
+    second = move("notes.md", "moved.md");
+    await vs.status("MCP 2 waiting");
+    const selected = await openPage(vs, question("write_file"), "first.txt"); // selects the first row
+    await heading(selected, "write_file");
+    await focusApprovals();
+    await vs.page.keyboard.press("ArrowDown"); // focuses the second one
+    await vs.page.keyboard.press("Control+Enter");
+    await vs.page.keyboard.press("Delete");
+    await vs.page.keyboard.press("Enter"); // shows the focused row
+    await heading(await vs.webviewWith("moved.md"), "move_file");
+    await vs.status("MCP 2 waiting");
+    assert.equal(exists("first.txt"), false, "the call that was selected, not focused, ran");
+    assert.equal(exists("moved.md"), false);
+  },
+);
 
-step("the context menu, opened by a key, denies the focused row and no other", async () => {
-  await vs.command("MCP Sidecar: Focus on Approvals View");
+step("the context menu, opened by a key, denies the focused row and no other", asked, async () => {
+  await focusApprovals();
   await vs.page.keyboard.press("Home");
   await vs.page.keyboard.press("ArrowDown");
-  await vs.page.keyboard.press("Shift+F10");
+  await vs.key("Shift+F10", vs.page.locator(".monaco-menu .action-item").first());
   const chosen = vs.page.locator(".monaco-menu .action-item.focused", { hasText: "Deny" });
-  await vs.page.locator(".monaco-menu .action-item").first().waitFor();
   for (let key = 0; key < 5 && !(await chosen.isVisible()); key++) {
     await vs.page.keyboard.press("ArrowDown");
   }
@@ -85,10 +100,9 @@ step("the context menu, opened by a key, denies the focused row and no other", a
   await question("write_file").waitFor();
 });
 
-step("the rows of questions have no button and no menu entry that grants", async () => {
-  await question("write_file").click({ button: "right" });
+step("the rows of questions have no button and no menu entry that grants", asked, async () => {
   const menu = vs.page.locator(".monaco-menu .action-item");
-  await menu.first().waitFor();
+  await vs.click(question("write_file"), menu.first(), { button: "right" });
   assert.deepEqual(
     (await menu.allInnerTexts()).filter(text => /allow|accept|disable/i.test(text)),
     [],
@@ -104,41 +118,50 @@ step("the rows of questions have no button and no menu entry that grants", async
   );
 });
 
-step("Ctrl+Alt+Y opens the oldest question in full, with the focus on nothing that answers", async () => {
-  await vs.openFile("notes.md");
-  await vs.page.keyboard.press("Control+Alt+Y");
-  const page = await vs.webviewWith("written by an agent");
-  await page.locator("body.live").waitFor();
-  assert.match(await page.locator("main").innerText(), /first\.txt/);
-  await vs.page.keyboard.press("Enter");
-  await vs.page.keyboard.press("Space");
-  assert.equal(await page.evaluate(() => document.activeElement?.tagName), "H1");
-  assert.equal(exists("first.txt"), false);
-});
+const opened = step(
+  "Ctrl+Alt+Y opens the oldest question in full, with the focus on nothing that answers",
+  asked,
+  async () => {
+    await vs.openFile("notes.md");
+    const page = await vs.until(
+      () => vs.page.keyboard.press("Control+Alt+Y"),
+      limit => vs.webviewWith("written by an agent", limit),
+    );
+    await page.locator("body.live").waitFor();
+    assert.match(await page.locator("main").innerText(), /first\.txt/);
+    await vs.page.keyboard.press("Enter");
+    await vs.page.keyboard.press("Space");
+    assert.equal(await page.evaluate(() => document.activeElement?.tagName), "H1");
+    assert.equal(exists("first.txt"), false);
+  },
+);
 
-step("a key answers the question on the page, and is dead while the next question takes its place", async () => {
-  const next = write("next.txt");
-  const page = await vs.webviewWith("Question 1 of 2");
-  await page.locator("body.live").waitFor();
-  // A hurried user: the second press was meant for the first question.
-  await vs.page.keyboard.press("Control+Enter");
-  await vs.page.keyboard.press("Control+Enter");
-  assert.doesNotMatch(await first, /denied/);
-  assert.equal(exists("first.txt"), true);
-  const after = await vs.webviewWith("next.txt");
-  await after.getByText("This is a different question").waitFor();
-  await after.locator("body.live").waitFor();
-  await vs.status("MCP 1 waiting");
-  assert.equal(exists("next.txt"), false);
-  await press(after, "Deny");
-  assert.match(await next, /denied/);
-  await allAnswered();
-});
+step(
+  "a key answers the question on the page, and is dead while the next question takes its place",
+  opened,
+  async () => {
+    const next = write("next.txt");
+    const page = await vs.webviewWith("Question 1 of 2");
+    await page.locator("body.live").waitFor();
+    // A hurried user: the second press was meant for the first question.
+    await vs.page.keyboard.press("Control+Enter");
+    await vs.page.keyboard.press("Control+Enter");
+    assert.doesNotMatch(await first, /denied/);
+    assert.equal(exists("first.txt"), true);
+    const after = await vs.webviewWith("next.txt");
+    await after.getByText("This is a different question").waitFor();
+    await after.locator("body.live").waitFor();
+    await vs.status("MCP 1 waiting");
+    assert.equal(exists("next.txt"), false);
+    await press(after, "Deny");
+    assert.match(await next, /denied/);
+    await allAnswered();
+  },
+);
 
 step("a note that is half typed stays when another question arrives", async () => {
   const noted = write("noted.txt");
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("noted.txt");
+  const page = await openWaiting(vs, "MCP 1 waiting", "noted.txt");
   await page.locator("body.live").waitFor();
   await page.getByPlaceholder("why not").click();
   await vs.page.keyboard.type("it is ");
@@ -148,8 +171,7 @@ step("a note that is half typed stays when another question arrives", async () =
   assert.equal(await page.getByPlaceholder("why not").inputValue(), "it is still needed");
   // VS Code throws the page away while another tab covers it.
   await vs.openFile("notes.md");
-  await vs.page.locator(".tab", { hasText: "Approval" }).click();
-  const again = await vs.webviewWith("noted.txt");
+  const again = await openPage(vs, vs.page.locator(".tab", { hasText: "Approval" }), "noted.txt");
   await again.locator("body.live").waitFor();
   assert.equal(await again.getByPlaceholder("why not").inputValue(), "it is still needed");
   await again.getByPlaceholder("why not").press("Enter");
@@ -189,8 +211,7 @@ step("several questions are one notification, which offers to review them and no
 
 step("calls of one agent are answered together: nothing is selected at first, and no key grants them", async () => {
   const calls = ["together-1.txt", "together-2.txt", "together-3.txt"].map(name => write(name));
-  await vs.status("MCP 3 waiting").then(item => item.click());
-  const page = await vs.webviewWith("Answer only this…");
+  const page = await openWaiting(vs, "MCP 3 waiting", "Answer only this…");
   await page.locator("body.live").waitFor();
   assert.equal(await page.locator("input:checked").count(), 0);
   assert.equal(await page.getByRole("button", { name: /^Allow the selected calls once/ }).isDisabled(), true);
@@ -218,8 +239,7 @@ step("calls of one agent are answered together: nothing is selected at first, an
 
 step("a question in view that is answered elsewhere says where", async () => {
   const calls = ["shell-1.txt", "shell-2.txt", "shell-3.txt"].map(name => write(name));
-  await vs.status("MCP 3 waiting").then(item => item.click());
-  const page = await vs.webviewWith("Answer only this…");
+  const page = await openWaiting(vs, "MCP 3 waiting", "Answer only this…");
   const deny = () => sandbox.shell("deny", JSON.parse(sandbox.shell("approvals", "--json")).approvals[0].id);
   deny();
   await page.locator(".notice", { hasText: /write_file.* was answered: “Deny”, by the user in .*shell/ }).waitFor();
@@ -236,9 +256,8 @@ step("a question in view that is answered elsewhere says where", async () => {
 step("a double click on Allow once answers one question", async () => {
   const calls = [write("one.txt"), write("two.txt")];
   await vs.status("MCP 2 waiting");
-  await question("one.txt").click();
   // Calls that are made at once arrive in any order.
-  const page = await vs.webviewWith(/Question [12] of 2/);
+  const page = await openPage(vs, question("one.txt"), /Question [12] of 2/);
   await page.locator("body.live").waitFor();
   await page.getByRole("button", { name: "Allow once", exact: true }).dblclick();
   const next = await vs.webviewWith("This is a different question");
@@ -253,8 +272,7 @@ step("a double click on Allow once answers one question", async () => {
 step("a question that is gone is replaced visibly, and the last one leaves a note", async () => {
   const other = await sandbox.agent("claude-code");
   settled(other.call("notes__take_note", { text: "from another agent" }));
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("from another agent");
+  const page = await openWaiting(vs, "MCP 1 waiting", "from another agent");
   const waiting = write("waiting.txt");
   await page.getByText("Question 1 of 2").waitFor();
   other.close();
@@ -270,7 +288,6 @@ step("a question that is gone is replaced visibly, and the last one leaves a not
 
 step("a question about a file with unsaved changes says so, and shows the difference to them", async () => {
   await vs.openFile("notes.md");
-  await vs.page.locator(".editor-group-container.active .monaco-editor.focused").waitFor();
   await vs.page.keyboard.press("Control+Home");
   await vs.page.keyboard.type("my own words");
   await vs.page.locator(".editor-group-container.active .view-line", { hasText: /my.own.words/ }).waitFor();
@@ -280,8 +297,7 @@ step("a question about a file with unsaved changes says so, and shows the differ
   await vs.page.locator(".quick-input-list .monaco-list-row", { hasText: "mcp.json" }).first().waitFor();
   await vs.page.keyboard.press("Escape");
   const waiting = write("notes.md", "# Notes\n");
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("This file has unsaved changes in an editor");
+  const page = await openWaiting(vs, "MCP 1 waiting", "This file has unsaved changes in an editor");
   assert.match(await page.locator(".diff .removed").first().innerText(), /my own words/);
   await press(page, "Deny");
   assert.match(await waiting, /denied/);
@@ -295,8 +311,7 @@ step("a file that is open shows what an approved call has changed in it", async 
   await vs.openFile("notes.md");
   const edits = [{ oldText: "# Notes", newText: "# Notes of the release" }];
   const edited = settled(agent.call("files__edit_file", { path: sandbox.file("notes.md"), edits }));
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  await press(await vs.webviewWith("Would change"), "Allow once");
+  await press(await openWaiting(vs, "MCP 1 waiting", "Would change"), "Allow once");
   assert.doesNotMatch(await edited, /denied/);
   await vs.openFile("notes.md");
   await vs.page.locator(".editor-group-container.active .view-line", { hasText: /Notes.of.the.release/ }).waitFor();
@@ -304,8 +319,7 @@ step("a file that is open shows what an approved call has changed in it", async 
 
 step("a lasting answer is confirmed with the way to take it back", async () => {
   const granted = write("granted.txt");
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("granted.txt");
+  const page = await openWaiting(vs, "MCP 1 waiting", "granted.txt");
   await page.locator("body.live").waitFor();
   await press(page, "Allow for this session");
   assert.doesNotMatch(await granted, /denied/);
@@ -315,9 +329,8 @@ step("a lasting answer is confirmed with the way to take it back", async () => {
 
 step("a click on a tool shows it, also one without arguments, and running it is a step with its name", async () => {
   await vs.command("View: Close All Editors");
-  await vs.view("MCP Sidecar");
-  await vs.treeItem("notes").click();
-  const page = await openRow(vs, vs.treeItem("forget_notes"), "Deletes all notes");
+  await vs.click(vs.treeItem("notes"), vs.treeItem("forget_notes"));
+  const page = await openPage(vs, vs.treeItem("forget_notes"), "Deletes all notes");
   await heading(page, "forget_notes");
   assert.match(await page.locator("main").innerText(), /may delete or overwrite/);
   assert.deepEqual(await page.getByRole("button").allInnerTexts(), ["Run…", "Set level…", "Why this level?"]);

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
 import { makeSandbox, openWindow } from "../sandbox.mjs";
-import { openRow, press, steps } from "./support.mjs";
+import { openPage, openWaiting, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -14,20 +14,33 @@ before(async () => {
   const forms = { command: "node", args: [fileURLToPath(new URL("form-server.mjs", import.meta.url))] };
   sandbox = makeSandbox({ servers: { forms }, policy: { commands: ["node"] } });
   fs.rmSync(sandbox.file(".cursor"), { recursive: true }); // its mistakes would fill the list of problems
-  // JSON is typed as it is: VS Code adds no brackets.
-  const settings = { "editor.autoClosingBrackets": "never", "editor.autoSurround": "never" };
-  vs = await openWindow(sandbox, { files: ["notes.md"], settings });
-  await vs.status("MCP 1/");
-  agent = await sandbox.agent("codex");
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  // JSON is typed as it is: VS Code adds no brackets. It saves by itself, which does not end the editing of a value.
+  const settings = {
+    "editor.autoClosingBrackets": "never",
+    "editor.autoSurround": "never",
+    "files.autoSave": "afterDelay",
+  };
+  vs = await openWindow(sandbox, { files: ["notes.md"], settings });
+  await vs.status("MCP 1/");
+  await vs.view("MCP Sidecar");
+  agent = await sandbox.agent("codex");
+}
 
-const box = () => vs.page.locator(".quick-input-widget");
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
+
+const box = () => vs.quickInput();
 
 /** Chooses a line of the list with this title. One list follows another, so a line alone does not say which it is in. */
 async function choose(title, line) {
@@ -46,7 +59,6 @@ function titled(title) {
 }
 
 step("a server that a rule forbids shows the reason, and trust is not offered", async () => {
-  await vs.view("MCP Sidecar");
   const row = vs.treeItem("demo");
   await row.waitFor();
   assert.match(await row.innerText(), /failed: .*not in the list of allowed programs/);
@@ -56,9 +68,8 @@ step("a server that a rule forbids shows the reason, and trust is not offered", 
     (await labels()).filter(label => /trust|start/i.test(label)),
     [],
   );
-  await row.click({ button: "right" });
   const menu = vs.page.locator(".monaco-menu .action-item");
-  await menu.first().waitFor();
+  await vs.click(row, menu.first(), { button: "right" });
   const entries = (await menu.allInnerTexts()).map(text => text.trim());
   assert.deepEqual(
     entries.filter(entry => /trust|start|stop|log/i.test(entry)),
@@ -72,7 +83,7 @@ step("a server that a rule forbids shows the reason, and trust is not offered", 
   await vs.notification("There is no server to choose from");
 });
 
-step("a form has objects, lists and choices, and is checked while it is filled in", async () => {
+const formed = step("a form has objects, lists and choices, and is checked while it is filled in", async () => {
   await vs.command("MCP Sidecar: Run Tool…");
   await vs.pick("plan_trip");
   await enter("Where", "Lisbon");
@@ -99,7 +110,7 @@ step("a form has objects, lists and choices, and is checked while it is filled i
   await vs.type("3");
   await vs.pick("Description"); // A long text is a document.
   await vs.page.locator(".tab.active", { hasText: "Description" }).waitFor();
-  await vs.page.keyboard.type("by train\nand by boat");
+  await vs.replaceText("by train\nand by boat");
   await vs.page.keyboard.press("Control+S");
   await box().locator(".monaco-list-row", { hasText: "by train ⏎ and by boat" }).waitFor();
   await vs.pick("Run `plan_trip`");
@@ -112,7 +123,7 @@ step("a form has objects, lists and choices, and is checked while it is filled i
   });
 });
 
-step("a call that is run again keeps its line breaks, also when another value is changed", async () => {
+step("a call that is run again keeps its line breaks, also when another value is changed", formed, async () => {
   await press(await vs.webviewWith("Run again…"), "Run again…");
   await choose("`plan_trip` of `forms`", "Days");
   await vs.type("4");
@@ -123,7 +134,7 @@ step("a call that is run again keeps its line breaks, also when another value is
   assert.deepEqual([days, description], [4, "by train\nand by boat"]);
 });
 
-step("a form that is left keeps what was entered, and says so when it is opened again", async () => {
+const left = step("a form that is left keeps what was entered, and says so when it is opened again", async () => {
   await vs.command("MCP Sidecar: Run Tool…");
   await vs.pick("plan_trip");
   await enter("Where", "Oslo");
@@ -144,21 +155,22 @@ step("a form that is left keeps what was entered, and says so when it is opened 
 
 step(
   "JSON is edited as a document with the schema of the tool, and comes back as it was typed if it is broken",
+  left,
   async () => {
     await vs.pick("Edit as JSON…");
     const editor = vs.page.locator(".editor-group-container.active");
     await editor.locator(".tab.active", { hasText: "arguments.json" }).waitFor();
-    await replaceAll('{ "where": { "city": "Rome" }, "people": [{ "name": "Ada" }], "days": 99 }');
+    await vs.replaceText('{ "where": { "city": "Rome" }, "people": [{ "name": "Ada" }], "days": 99 }');
     await vs.problems();
     await vs.page.locator(".markers-panel .monaco-list-row", { hasText: "maximum of 14" }).waitFor();
     await vs.page.locator(".tab.active", { hasText: "arguments.json" }).click();
     const broken = '{ "where": { "city": "Rome" }, "people": [{ "name": "Ada" }], "days": ';
-    await replaceAll(broken);
+    await vs.replaceText(broken);
     await vs.page.keyboard.press("Control+S");
     await vs.page.locator(".notification-toast", { hasText: "This is not a JSON object" }).waitFor();
     await vs.page.locator(".tab.active", { hasText: "arguments.json" }).waitFor();
     await vs.page.locator(".view-line", { hasText: "Rome" }).waitFor();
-    await replaceAll(`${broken}5 }`);
+    await vs.replaceText(`${broken}5 }`);
     await vs.page.keyboard.press("Control+S");
     await row("Rome").waitFor();
     await vs.pick("Run `plan_trip`");
@@ -172,36 +184,13 @@ function row(text) {
   return box().locator(".monaco-list-row", { hasText: text }).first();
 }
 
-/** Replaces the text of the active editor, which may just have been opened: until it has the new text. */
-async function replaceAll(text) {
-  await vs.page.locator(".editor-group-container.active .monaco-editor.focused").first().waitFor();
-  const isThere = async () => {
-    for (let look = 0; look < 30; look++) {
-      if ((await vs.editorText()).trim() === text.trim()) {
-        return true;
-      }
-      await vs.page.waitForTimeout(100);
-    }
-    return false;
-  };
-  for (let left = 5; ; left--) {
-    await vs.page.keyboard.press("Control+A");
-    await vs.page.keyboard.insertText(text);
-    if (await isThere()) {
-      return;
-    }
-    assert.notEqual(left, 0, await vs.editorText());
-  }
-}
-
 const TRIP = { where: { city: "Oslo" }, people: [{ name: "Ada" }], days: 3 };
 const ALLOW = "Allow `book_trip` once, with these arguments";
 
 /** An agent asks for a call; returns its page and the answer that the agent gets. */
 async function asked(given) {
   const answer = agent.call("forms__book_trip", given).catch(error => error.message);
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("Edit arguments, then allow…");
+  const page = await openWaiting(vs, "MCP 1 waiting", "Edit arguments, then allow…");
   return { page, answer: answer.then(one => JSON.stringify(one)) };
 }
 
@@ -210,38 +199,41 @@ async function edit(page) {
   await titled("wants to run `book_trip`");
 }
 
-step("the arguments of a call can be changed before it is allowed, and are checked as they are typed", async () => {
-  const { page, answer } = await asked(TRIP);
-  await edit(page);
-  await vs.page.keyboard.press("Enter"); // the first line allows nothing
-  await box().waitFor({ state: "hidden" });
-  await edit(page);
-  await vs.pick("Days");
-  await box().locator("input.input").fill("99");
-  await box().getByText("99 is greater than the maximum of 14").waitFor();
-  await vs.type("5");
-  await box().locator(".monaco-list-row", { hasText: "Days" }).getByText("5", { exact: true }).waitFor();
-  await vs.page.keyboard.press("Escape");
-  await vs.status("MCP 1 waiting");
-  await page.locator("h1", { hasText: "book_trip" }).waitFor();
-  await edit(page);
-  await box().locator(".monaco-list-row", { hasText: "Days" }).getByText("3", { exact: true }).waitFor();
-  await vs.pick("Days");
-  await vs.type("4");
-  await vs.pick(ALLOW);
-  const text = await answer;
-  assert.match(text, /\\"days\\":4/);
-  assert.match(text, /changed/, "the agent is not told");
-  await vs.status("MCP 1/");
-  const [call] = JSON.parse(sandbox.shell("calls", "--json", "--limit", "1")).calls;
-  assert.deepEqual(
-    [call.arguments, call.requestedArguments, call.decision],
-    [{ ...TRIP, days: 4 }, TRIP, "allow-once"],
-  );
-});
+const changed = step(
+  "the arguments of a call can be changed before it is allowed, and are checked as they are typed",
+  async () => {
+    const { page, answer } = await asked(TRIP);
+    await edit(page);
+    await vs.page.keyboard.press("Enter"); // the first line allows nothing
+    await box().waitFor({ state: "hidden" });
+    await edit(page);
+    await vs.pick("Days");
+    await box().locator("input.input").fill("99");
+    await box().getByText("99 is greater than the maximum of 14").waitFor();
+    await vs.type("5");
+    await box().locator(".monaco-list-row", { hasText: "Days" }).getByText("5", { exact: true }).waitFor();
+    await vs.page.keyboard.press("Escape");
+    await vs.status("MCP 1 waiting");
+    await page.locator("h1", { hasText: "book_trip" }).waitFor();
+    await edit(page);
+    await box().locator(".monaco-list-row", { hasText: "Days" }).getByText("3", { exact: true }).waitFor();
+    await vs.pick("Days");
+    await vs.type("4");
+    await vs.pick(ALLOW);
+    const text = await answer;
+    assert.match(text, /\\"days\\":4/);
+    assert.match(text, /changed/, "the agent is not told");
+    await vs.status("MCP 1/");
+    const [call] = JSON.parse(sandbox.shell("calls", "--json", "--limit", "1")).calls;
+    assert.deepEqual(
+      [call.arguments, call.requestedArguments, call.decision],
+      [{ ...TRIP, days: 4 }, TRIP, "allow-once"],
+    );
+  },
+);
 
-step("the log keeps the arguments as they were requested", async () => {
-  const page = await openRow(vs, vs.treeItem("book_trip"), "Arguments before you changed them");
+step("the log keeps the arguments as they were requested", changed, async () => {
+  const page = await openPage(vs, vs.treeItem("book_trip"), "Arguments before you changed them");
   const [, , requested] = await page.locator("pre").allInnerTexts();
   assert.deepEqual(JSON.parse(requested), TRIP);
 });
@@ -258,7 +250,7 @@ step("a question that is answered elsewhere closes its form, which says so and s
   assert.match(await vs.notification("Nothing was sent"), /`book_trip`/);
 });
 
-step(
+const typed = step(
   "a command line stays while the focus is elsewhere or it is wrong, is split like in a shell, and becomes a form",
   async () => {
     await vs.command("MCP Sidecar: Add Server…");
@@ -294,7 +286,7 @@ step(
   },
 );
 
-step("the same form edits a server, and what it does not show stays", async () => {
+step("the same form edits a server, and what it does not show stays", typed, async () => {
   const file = sandbox.file("mcp.local.json");
   const before = fs.readFileSync(file, "utf8");
   fs.writeFileSync(file, before.replace('"command"', '// mine\n      "tools": { "x": "deny" },\n      "command"'));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { makeSandbox, openWindow } from "../sandbox.mjs";
-import { attack, press, steps } from "./support.mjs";
+import { attack, openWaiting, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -12,14 +12,22 @@ before(async () => {
   const notes = { command: "mcp-sidecar", args: ["demo-server"] };
   sandbox = makeSandbox({ servers: { notes } });
   ran = attack(sandbox);
-  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: ["notes.md"] });
+}
+
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
 
 step("settings of the workspace do not choose the program of the sidecar", async () => {
   await vs.view("MCP Sidecar");
@@ -29,10 +37,10 @@ step("settings of the workspace do not choose the program of the sidecar", async
 
 step("settings of the workspace neither hide a question nor end it", async () => {
   await vs.notification("Trust the server `demo`");
-  await press(await openQuestion("Do not trust"), "Do not trust");
+  await press(await openWaiting(vs, "waiting", "Do not trust"), "Do not trust");
   const agent = await sandbox.agent("codex");
   const call = agent.call("notes__take_note", { text: "kept" });
-  const page = await openQuestion("kept");
+  const page = await openWaiting(vs, "waiting", "kept");
   await press(page, "Allow once");
   assert.match(JSON.stringify(await call), /Noted|note/i);
 });
@@ -47,8 +55,3 @@ step("settings of the workspace add no server and no config file", async () => {
   );
   assert.equal(ran(), false);
 });
-
-async function openQuestion(text) {
-  await vs.status("waiting").then(item => item.click());
-  return vs.webviewWith(text);
-}

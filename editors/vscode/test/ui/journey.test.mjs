@@ -2,58 +2,67 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { gone, makeSandbox, openWindow } from "../sandbox.mjs";
-import { press, steps } from "./support.mjs";
+import { openWaiting, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
 
 before(async () => {
   sandbox = makeSandbox();
-  vs = await openWindow(sandbox, {
-    files: ["mcp.json"],
-    settings: { "mcpSidecar.approvals.attention": "page" },
-  });
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
-
-step("a server of the project does not start until the user has seen and trusted its definition", async () => {
-  await vs.status("MCP 1 waiting");
+async function open() {
+  vs = await openWindow(sandbox, {
+    files: ["mcp.json"],
+    settings: { "mcpSidecar.approvals.attention": "page" },
+  });
   await vs.view("MCP Sidecar");
-  await vs.treeItem("waiting for trust").waitFor();
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("demo-server");
-  await press(page, "Trust");
-  await vs.treeItem("9 tools").waitFor();
-  await vs.status("MCP 1/1");
-});
+}
 
-step("the tree shows tools with their levels", async () => {
-  await vs.treeItem("9 tools").click();
-  await vs.treeItem("echo").waitFor();
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
+
+const trusted = step(
+  "a server of the project does not start until the user has seen and trusted its definition",
+  async () => {
+    await vs.status("MCP 1 waiting");
+    await vs.treeItem("waiting for trust").waitFor();
+    const page = await openWaiting(vs, "MCP 1 waiting", "demo-server");
+    await press(page, "Trust");
+    await vs.treeItem("9 tools").waitFor();
+    await vs.status("MCP 1/1");
+  },
+);
+
+step("the tree shows tools with their levels", trusted, async () => {
+  await vs.click(vs.treeItem("9 tools"), vs.treeItem("echo"));
   assert.match(await vs.treeItem("forget_notes").innerText(), /require-approval · destructive/);
 });
 
-step("lenses in the file show the same", async () => {
+step("lenses in the file show the same", trusted, async () => {
   await vs.openFile("mcp.json");
   await vs.lens("9 tools").waitFor();
   await vs.lens("Restart").waitFor();
 });
 
-step("a level is chosen from a list that says what each level does", async () => {
+step("a level is chosen from a list that says what each level does", trusted, async () => {
   await vs.codeAction('"demo"', "Set the level of all tools of `demo`");
   const row = vs.page.locator(".quick-input-list .monaco-list-row", { hasText: "deny" });
   assert.match(await row.innerText(), /rejects every call/);
-  await row.click();
+  await vs.pick("deny");
   await vs.page.locator(".view-line", { hasText: /"\*":\s*"deny"/ }).waitFor();
   await vs.command("File: Revert File");
 });
 
-step("a tool runs from a form made from its schema, and its result is shown", async () => {
+step("a tool runs from a form made from its schema, and its result is shown", trusted, async () => {
   await vs.command("MCP Sidecar: Run Tool…");
   await vs.pick("weather");
   await vs.type("Lisbon");
@@ -62,29 +71,27 @@ step("a tool runs from a form made from its schema, and its result is shown", as
   assert.match(await page.locator("main").innerText(), /"invented": true/);
 });
 
-step("an agent outside the editor waits for an answer, and gets it", async () => {
+const answered = step("an agent outside the editor waits for an answer, and gets it", trusted, async () => {
   const agent = await sandbox.agent("codex");
   const answer = agent.call("demo__take_note", { text: "Release on Friday." });
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("Release on Friday.");
+  const page = await openWaiting(vs, "MCP 1 waiting", "Release on Friday.");
   assert.match(await page.locator("main").innerText(), /asked by the agent codex/);
   await press(page, "Allow once");
   assert.notEqual((await answer).isError, true);
   await vs.status("MCP 1/1");
 });
 
-step("a denied call does not run, and the agent is told why", async () => {
+step("a denied call does not run, and the agent is told why", trusted, async () => {
   const agent = await sandbox.agent("codex");
   const answer = agent.call("demo__forget_notes");
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const page = await vs.webviewWith("forget_notes");
+  const page = await openWaiting(vs, "MCP 1 waiting", "forget_notes");
   await page.getByPlaceholder("why not").fill("they are still needed");
   await press(page, "Deny");
   assert.match(JSON.stringify(await answer.catch(error => error.message)), /they are still needed/);
   await vs.status("MCP 1/1");
 });
 
-step("a page that opens by itself does not take the keys that are typed in the editor", async () => {
+step("a page that opens by itself does not take the keys that are typed in the editor", trusted, async () => {
   await vs.command("View: Close All Editors");
   await vs.openFile("mcp.json");
   await vs.page.keyboard.press("Control+End");
@@ -102,13 +109,12 @@ step("a page that opens by itself does not take the keys that are typed in the e
   await vs.command("File: Revert File");
 });
 
-step("a server asks for values by a form, and the call continues with the answer", async () => {
+step("a server asks for values by a form, and the call continues with the answer", trusted, async () => {
   await vs.command("MCP Sidecar: Run Tool…");
   await vs.page.locator(".quick-input-widget input.input").fill("ask_name");
   await vs.pick("ask_name");
   await vs.pick("Run `ask_name`");
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  const question = await vs.webviewWith("Requested values");
+  const question = await openWaiting(vs, "MCP 1 waiting", "Requested values");
   const asked = (await question.locator("p.text").innerText()).split("\n");
   assert.match(asked.at(-1), /It asks because you called `ask_name`/);
   await press(question, "Accept…");
@@ -119,19 +125,15 @@ step("a server asks for values by a form, and the call continues with the answer
   assert.match(await page.locator("main").innerText(), /ask_name/);
 });
 
-step("the log shows every call with who asked and what came of it", async () => {
+step("the log shows every call with who asked and what came of it", answered, async () => {
   await vs.view("MCP Sidecar");
   await vs.treeItem("demo · codex").waitFor();
   await vs.treeItem("demo · you").waitFor();
 });
 
-step("problems are shown in the file, and a quick fix fixes one", async () => {
+step("problems are shown in the file, and a quick fix fixes one", trusted, async () => {
   await vs.openFile(".cursor/mcp.json");
-  const problems = await vs.problems();
-  assert.ok(
-    problems.some(problem => problem.includes("comand")),
-    problems.join("\n"),
-  );
+  await vs.problems();
   await vs.quickFix("comand", "command");
   await vs.page
     .locator(".markers-panel .monaco-list-row", { hasText: "comand" })
@@ -141,7 +143,7 @@ step("problems are shown in the file, and a quick fix fixes one", async () => {
   await vs.command("File: Revert File");
 });
 
-step("the sidecar restarts, and trusted servers start again", async () => {
+step("the sidecar restarts, and trusted servers start again", trusted, async () => {
   await vs.command("MCP Sidecar: Restart Sidecar");
   await vs.status("MCP 1/1");
   await vs.view("MCP Sidecar");

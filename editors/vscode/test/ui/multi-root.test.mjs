@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before } from "node:test";
 import { makeSandbox, openWindow } from "../sandbox.mjs";
-import { openRow, press, steps } from "./support.mjs";
+import { openPage, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -21,23 +21,32 @@ before(async () => {
     fs.writeFileSync(sandbox.file(`${folder}/mcp.json`), JSON.stringify({ servers }, undefined, 2));
     fs.writeFileSync(sandbox.file(`${folder}/only-${folder}.md`), `# Only in ${folder}\n`);
   }
-  const workspace = sandbox.file("all.code-workspace");
-  fs.writeFileSync(workspace, JSON.stringify({ folders: [{ path: "front" }, { path: "back" }] }));
-  vs = await openWindow(sandbox, { workspace, settings: { "mcpSidecar.editorServer": true } });
+  const folders = [{ path: "front" }, { path: "back" }];
+  fs.writeFileSync(sandbox.file("all.code-workspace"), JSON.stringify({ folders }));
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  const workspace = sandbox.file("all.code-workspace");
+  vs = await openWindow(sandbox, { workspace, settings: { "mcpSidecar.editorServer": true } });
+}
 
-step("the servers of all folders are asked about and start", async () => {
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
+
+const started = step("the servers of all folders are asked about and start", async () => {
   await vs.view("MCP Sidecar");
   await vs.status("MCP 2 waiting");
   for (const name of ["pages", "tables"]) {
     const row = vs.page.locator(".sidebar .monaco-list-row", { hasText: `server \`${name}\`` }).first();
-    const page = await openRow(vs, row, `\`${name}\``);
+    const page = await openPage(vs, row, `\`${name}\``);
     await page.locator("h1", { hasText: name }).waitFor();
     await press(page, "Trust");
     await vs.treeItem(new RegExp(`${name}.*9 tools`, "s")).waitFor();
@@ -45,13 +54,17 @@ step("the servers of all folders are asked about and start", async () => {
   await vs.status("MCP 3/3"); // and the window itself
 });
 
-step("an agent gets the servers of all folders of this window, and the window finds files in all of them", async () => {
-  const agent = await sandbox.agent("codex", "front");
-  const { tools } = await agent.request("tools/list");
-  const servers = new Set(tools.map(tool => tool.name.split("__")[0]));
-  assert.ok(servers.has("pages") && servers.has("tables"), [...servers].join());
-  for (const file of ["only-front.md", "only-back.md", "back/only-back.md"]) {
-    const answer = await agent.call("vscode__read_editor", { path: file });
-    assert.match(JSON.stringify(answer), /Only in/, file);
-  }
-});
+step(
+  "an agent gets the servers of all folders of this window, and the window finds files in all of them",
+  started,
+  async () => {
+    const agent = await sandbox.agent("codex", "front");
+    const { tools } = await agent.request("tools/list");
+    const servers = new Set(tools.map(tool => tool.name.split("__")[0]));
+    assert.ok(servers.has("pages") && servers.has("tables"), [...servers].join());
+    for (const file of ["only-front.md", "only-back.md", "back/only-back.md"]) {
+      const answer = await agent.call("vscode__read_editor", { path: file });
+      assert.match(JSON.stringify(answer), /Only in/, file);
+    }
+  },
+);

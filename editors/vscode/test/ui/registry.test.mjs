@@ -25,9 +25,7 @@ before(async () => {
   sandbox = makeSandbox();
   const settings = `[registry]\nurl = "http://127.0.0.1:${registry.address().port}"\n`;
   fs.writeFileSync(path.join(sandbox.env.MCP_SIDECAR_CONFIG_DIR, "config.toml"), settings);
-  vs = await openWindow(sandbox, { files: ["notes.md"] });
-  await vs.view("MCP Sidecar");
-  await vs.treeItem("demo").waitFor();
+  await open();
 });
 after(async () => {
   await vs?.close();
@@ -35,7 +33,17 @@ after(async () => {
   registry?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  await vs.view("MCP Sidecar");
+  await vs.treeItem("demo").waitFor();
+}
+
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
 
 step("a server of the registry is picked, its exact command is shown, and then it is written", async () => {
   const before = fs.readFileSync(sandbox.file("mcp.json"), "utf8");

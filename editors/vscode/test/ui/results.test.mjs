@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before } from "node:test";
 import { filesystem, makeSandbox, openWindow } from "../sandbox.mjs";
-import { openRow, steps } from "./support.mjs";
+import { openPage, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -16,20 +16,28 @@ before(async () => {
   fs.writeFileSync(sandbox.file("mcp.json"), '{ "servers": {} }\n');
   fs.writeFileSync(sandbox.file("code.py"), CODE);
   fs.writeFileSync(sandbox.file("large.log"), `${"2026-11-16 08:00:00 a line of a log\n".repeat(30_000)}the end\n`);
-  vs = await openWindow(sandbox, {
-    files: ["notes.md"],
-    env: { ...sandbox.env, MCP_SIDECAR_BINARY: undefined, TZ: "Asia/Tokyo" },
-  });
-  await vs.status("MCP 2/2");
-  await vs.view("MCP Sidecar");
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
-const box = () => vs.page.locator(".quick-input-widget");
+async function open() {
+  vs = await openWindow(sandbox, {
+    files: ["notes.md"],
+    env: { ...sandbox.env, MCP_SIDECAR_BINARY: undefined, TZ: "Asia/Tokyo" },
+  });
+  await vs.status("MCP 2/2");
+  await vs.view("MCP Sidecar");
+}
+
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
+const box = () => vs.quickInput();
 const key = name => vs.page.keyboard.press(name);
 
 /** Types into the open input. A page has the focus for a moment when the input before it has closed. */
@@ -45,8 +53,7 @@ async function type(text) {
 
 /** Runs a tool by keys alone. */
 async function runByKeys(tool, given) {
-  await key("F1");
-  await box().locator("input.input").waitFor();
+  await vs.key("F1", box().locator("input.input"));
   await type(">MCP Sidecar: Run Tool…");
   await box().locator(".monaco-list-row", { hasText: "Run Tool…" }).first().waitFor();
   await key("Enter");
@@ -66,7 +73,7 @@ async function runByKeys(tool, given) {
   await key("Enter");
 }
 
-step("by keys alone a tool runs and its result is read: code is code", async () => {
+const shown = step("by keys alone a tool runs and its result is read: code is code", async () => {
   await runByKeys("read_text_file", sandbox.file("code.py"));
   const page = await vs.webviewWith("Run again…");
   assert.equal(await page.locator("pre").first().textContent(), CODE);
@@ -83,7 +90,7 @@ step("by keys alone a tool runs and its result is read: code is code", async () 
   assert.deepEqual(reached, buttons);
 });
 
-step("by keys alone the view is switched: markdown, and raw", async () => {
+step("by keys alone the view is switched: markdown, and raw", shown, async () => {
   const page = await vs.webviewWith("Run again…");
   await page.locator("body.live").waitFor();
   await page.getByRole("button", { name: "Markdown" }).focus();
@@ -102,9 +109,8 @@ step("a result of a megabyte is there at once, and all of it is a document", asy
   await page.evaluate(() => document.body.getBoundingClientRect().height); // lays it out
   assert.ok(Date.now() - began < 2_000);
   await page.locator("body.live").waitFor();
-  await page.getByRole("button", { name: "Open as document" }).last().click();
-  await vs.page.locator(".tab.active", { hasText: "read_text_file" }).waitFor();
-  await vs.page.locator(".editor-group-container.active .monaco-editor.focused").first().waitFor();
+  const focused = vs.page.locator(".editor-group-container.active .monaco-editor.focused").first();
+  await vs.click(page.getByRole("button", { name: "Open as document" }).last(), focused);
   await key("Control+End");
   await vs.page.locator(".view-line", { hasText: /the.end/ }).waitFor();
 });
@@ -115,8 +121,10 @@ step("the log is filtered by agent, by denied calls and by text, in the time of 
   await agents[1].call("notes__echo", { text: "another" });
   const denied = agents[1].call("notes__take_note", { text: "no" }).catch(error => error.message);
   await vs.status("MCP 1 waiting");
-  await key("Control+Alt+Y");
-  const page = await vs.webviewWith("take_note");
+  const page = await vs.until(
+    () => key("Control+Alt+Y"),
+    limit => vs.webviewWith("take_note", limit),
+  );
   await page.locator("body.live").waitFor();
   await key("Control+Delete");
   assert.match(JSON.stringify(await denied), /denied/);
@@ -151,7 +159,7 @@ step("the log is filtered by agent, by denied calls and by text, in the time of 
   const options = { timeZone: "Asia/Tokyo", dateStyle: "short", timeStyle: "medium" };
   const [day, clock] = new Intl.DateTimeFormat("sv-SE", options).format(new Date(time)).split(" ");
   assert.ok(found.includes(` at ${clock},`), `${found} is not at ${clock}`);
-  const opened = await openRow(vs, vs.treeItem("echo"), "needle in a haystack");
+  const opened = await openPage(vs, vs.treeItem("echo"), "needle in a haystack");
   const text = await opened.locator(".chips").innerText();
   assert.ok(text.includes(`${day} ${clock}`), `${text} does not have ${day} ${clock}`);
   await filter("all calls");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before } from "node:test";
 import { makeSandbox, openWindow } from "../sandbox.mjs";
-import { press, steps } from "./support.mjs";
+import { openWaiting, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -15,14 +15,23 @@ before(async () => {
   const both = { type: "stdio", command: sandbox.binary, args: ["demo-server"] };
   fs.mkdirSync(sandbox.file(".vscode"));
   fs.writeFileSync(sandbox.file(".vscode/mcp.json"), `${JSON.stringify({ servers: { both } }, undefined, 2)}\n`);
-  vs = await openWindow(sandbox, { files: [".vscode/mcp.json"], settings: { "files.autoSave": "off" } });
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: [".vscode/mcp.json"] });
+  await vs.view("MCP Sidecar");
+}
+
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
 /** Processes of the server, no matter who started them. They are found by their program, because the sidecar cleans their environment. */
 function running() {
   return fs.readdirSync("/proc").flatMap(id => {
@@ -44,25 +53,25 @@ async function processes(count) {
   }
 }
 
-step("a lens says that VS Code starts the server itself, and the sidecar does not start a second one", async () => {
-  await vs.view("MCP Sidecar");
-  await vs.status("MCP 1 waiting").then(item => item.click());
-  await press(await vs.webviewWith("demo-server"), "Trust");
-  await vs.treeItem(/both.*asleep/s).waitFor();
-  await vs.openFile(".vscode/mcp.json");
-  await vs.lens("starts it itself, without your rules · let MCP Sidecar run it").waitFor();
-  const ours = (await vs.lenses()).filter(text => /^(Stop|Restart)$/.test(text));
-  assert.deepEqual(ours, []);
-  assert.deepEqual(running(), []);
-});
+const asleep = step(
+  "a lens says that VS Code starts the server itself, and the sidecar does not start a second one",
+  async () => {
+    await press(await openWaiting(vs, "MCP 1 waiting", "demo-server"), "Trust");
+    await vs.treeItem(/both.*asleep/s).waitFor();
+    await vs.openFile(".vscode/mcp.json");
+    await vs.lens("starts it itself, without your rules · let MCP Sidecar run it").waitFor();
+    const ours = (await vs.lenses()).filter(text => /^(Stop|Restart)$/.test(text));
+    assert.deepEqual(ours, []);
+    assert.deepEqual(running(), []);
+  },
+);
 
-step("when VS Code has started it, there is one process", async () => {
-  await vs.lens(/^\W*Start$/).click();
-  await vs.lens("Running").waitFor();
+const runs = step("when VS Code has started it, there is one process", asleep, async () => {
+  await vs.click(vs.lens(/^\W*Start$/), vs.lens("Running"));
   await processes(1);
 });
 
-step("its outline is shown once, keys are completed once, and a mistake is reported once", async () => {
+step("its outline is shown once, keys are completed once, and a mistake is reported once", asleep, async () => {
   await vs.command("Explorer: Focus on Outline View");
   const names = vs.page.locator(".outline-tree .monaco-list-row", { hasText: "servers" });
   await names.first().waitFor();
@@ -90,9 +99,12 @@ step("its outline is shown once, keys are completed once, and a mistake is repor
 
 step(
   "one click lets the sidecar run it: the entry moves, VS Code's process ends, and one of the sidecar's starts",
+  runs,
   async () => {
-    await vs.clickLens("let MCP Sidecar run it");
-    await vs.notification("`both` is now in");
+    await vs.click(
+      vs.lens("let MCP Sidecar run it"),
+      vs.page.locator(".notification-toast", { hasText: "`both` is now in" }),
+    );
     await vs.command("File: Save All Files");
     await vs.view("MCP Sidecar");
     await vs.treeItem(/both.*9 tools/s).waitFor();

@@ -25,9 +25,7 @@ before(async () => {
   const [printed] = await once(issuer.stdout, "data");
   base = String(printed).trim();
   sandbox = makeSandbox({ servers: { far: { url: `${base}/mcp` } } });
-  vs = await openWindow(sandbox, { files: ["notes.md"] });
-  await vs.view("MCP Sidecar");
-  await vs.treeItem("far").getByText("needs sign-in").waitFor();
+  await open();
 });
 after(async () => {
   await vs?.close();
@@ -35,9 +33,19 @@ after(async () => {
   issuer?.kill();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  await vs.view("MCP Sidecar");
+  await vs.treeItem("far").getByText("needs sign-in").waitFor();
+}
 
-step("a browser that cannot load the last page leaves the sign-in waiting", async () => {
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
+
+const waiting = step("a browser that cannot load the last page leaves the sign-in waiting", async () => {
   // VS Code in a browser opens pages of this machine through its own server, so the page is opened elsewhere.
   const opened = new Promise(resolve => {
     vs.page.context().route("**/auth?**", async route => {
@@ -53,16 +61,22 @@ step("a browser that cannot load the last page leaves the sign-in waiting", asyn
   await vs.page.bringToFront();
 });
 
-step("the notification leads to a box, which refuses another address and accepts that of the last page", async () => {
-  await vs.page.locator(".notification-toast a", { hasText: "paste the address" }).click();
-  const box = vs.page.locator(".quick-input-widget");
-  await box.getByText("Sign in to `far`").waitFor();
-  assert.equal(await box.locator("input.input").getAttribute("type"), "password");
-  await vs.type("http://127.0.0.1:1/other");
-  await box.getByText("This is not the address of the last page").waitFor();
-  await box.locator("input.input").fill("");
-  await vs.type(address);
-  await vs.treeItem("far").getByText("connected").waitFor();
-  await vs.page.locator(".notification-toast", { hasText: "Signing in to" }).waitFor({ state: "detached" });
-  await box.waitFor({ state: "hidden" });
-});
+step(
+  "the notification leads to a box, which refuses another address and accepts that of the last page",
+  waiting,
+  async () => {
+    const box = vs.quickInput();
+    await vs.click(
+      vs.page.locator(".notification-toast a", { hasText: "paste the address" }),
+      box.getByText("Sign in to `far`"),
+    );
+    assert.equal(await box.locator("input.input").getAttribute("type"), "password");
+    await vs.type("http://127.0.0.1:1/other");
+    await box.getByText("This is not the address of the last page").waitFor();
+    await box.locator("input.input").fill("");
+    await vs.type(address);
+    await vs.treeItem("far").getByText("connected").waitFor();
+    await vs.page.locator(".notification-toast", { hasText: "Signing in to" }).waitFor({ state: "detached" });
+    await box.waitFor({ state: "hidden" });
+  },
+);

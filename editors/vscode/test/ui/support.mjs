@@ -1,57 +1,88 @@
-// Shared by the window tests: steps that build on each other, and presses on a page.
+// Shared by the window tests: steps in one window, and presses on a page.
+import assert from "node:assert/strict";
 import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
+import { extension } from "../sandbox.mjs";
+
+const pictures = process.env.VSCODE_TEST_PICTURES ?? path.join(extension, "out/failed");
 
 /**
- * Returns `step(name, run)`: a test that is skipped after an earlier step failed. With `VSCODE_TEST_PICTURES`, a failing
- * step saves a picture of the window there. `shownWindow()` returns the window.
+ * Returns `step(name, [needed], run)`: a test in the window that `shownWindow` returns. A step that fails says what the window
+ * showed, and saves a picture. The next step then gets a new window, by `open`, on the same sandbox. A step that builds on
+ * another, `needed`, is skipped if that one has not passed.
  */
-export function steps(shownWindow) {
-  let failed = false;
-  return (name, run) =>
+export function steps(shownWindow, sandbox, open) {
+  let broken = false;
+  return (name, ...rest) => {
+    const [run, needed] = rest.reverse();
+    const step = { passed: false };
     test(name, async t => {
-      if (failed) {
-        t.skip("an earlier step failed");
+      if (needed && !needed.passed) {
+        t.skip("a step that it builds on did not pass");
         return;
+      }
+      if (broken) {
+        await shownWindow()?.close();
+        await sandbox().end();
+        await open();
+        broken = false;
       }
       try {
         await run();
+        step.passed = true;
       } catch (error) {
-        failed = true;
-        if (process.env.VSCODE_TEST_PICTURES) {
-          const file = `${process.env.VSCODE_TEST_PICTURES}/${name.replace(/\W+/g, "-")}.png`;
-          await shownWindow()
-            .shot(file)
-            .catch(() => {});
-        }
+        broken = true;
+        error.stack += `\n${await report(shownWindow(), name)}`;
         throw error;
       }
     });
+    return step;
+  };
 }
 
-/** Presses a button of a page once the page accepts presses: it ignores them for a moment after its content changed. */
-export async function press(page, name) {
-  await page.locator("body.live").waitFor();
-  await page.page().mouse.move(0, 0); // The tooltip of the item that was clicked before may cover the button.
-  await page.getByRole("button", { name, exact: true }).click();
-}
-
-/** How often a row is clicked, and how long each click may take. */
-const CLICKS = 6;
-const CLICK_MS = 10_000;
-
-/** Clicks a row and returns its page, which shows this text. A click is lost if the tree is drawn again in that moment. */
-export async function openRow(vs, row, text) {
-  for (let left = CLICKS; ; left--) {
-    await row.click();
-    try {
-      return await vs.webviewWith(text, CLICK_MS);
-    } catch (error) {
-      if (left === 0) {
-        throw error;
-      }
-    }
+async function report(vs, name) {
+  const file = path.join(pictures, `${name.replace(/\W+/g, "-")}.png`);
+  try {
+    return `The window shows (picture: ${await vs.shot(file)}):\n${await vs.shown()}`;
+  } catch (error) {
+    return `The window shows nothing: ${error.message}`;
   }
+}
+
+/**
+ * Presses a button of a page. The page ignores presses for a moment after its content changed, so a press counts if the
+ * page was live when it got it.
+ */
+export async function press(page, name) {
+  const button = page.getByRole("button", { name, exact: true });
+  for (let left = 20, counted = false; !counted; left--) {
+    assert.notEqual(left, 0, `the page ignores each press of ${name}`);
+    await page.locator("body.live").waitFor();
+    await page.page().mouse.move(0, 0); // The tooltip of the item that was clicked before may cover the button.
+    await button.evaluate(element => {
+      window.counted = false;
+      const see = event => {
+        window.counted ||= element.contains(event.target) && document.body.classList.contains("live");
+      };
+      document.addEventListener("click", see, { capture: true, once: true });
+    });
+    await button.click();
+    counted = await page.evaluate(() => window.counted).catch(() => true); // The page is gone: the press closed it.
+  }
+}
+
+/** Clicks something until the page with this text is there, and returns the page. */
+export function openPage(vs, target, text) {
+  return vs.until(
+    timeout => target.click({ timeout }),
+    limit => vs.webviewWith(text, limit),
+  );
+}
+
+/** Opens the page of what waits, by the status bar item with this text. */
+export async function openWaiting(vs, waiting, text) {
+  return openPage(vs, await vs.status(waiting), text);
 }
 
 /**

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { everything, makeSandbox, openWindow } from "../sandbox.mjs";
-import { press, steps } from "./support.mjs";
+import { openPage, press, steps } from "./support.mjs";
 
 const TOOL = "simulate-research-query";
 
@@ -11,16 +11,24 @@ let vs;
 
 before(async () => {
   sandbox = makeSandbox({ servers: { everything: everything() } });
-  vs = await openWindow(sandbox, { files: ["notes.md"] });
-  await vs.view("MCP Sidecar");
-  await vs.treeItem("everything").getByText("connected").waitFor();
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  await vs.view("MCP Sidecar");
+  await vs.treeItem("everything").getByText("connected").waitFor();
+}
+
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
 
 /** Runs the tool from its form, and waits for the notification that shows its progress. */
 async function run(topic) {
@@ -37,8 +45,7 @@ step("an agent's call of such a tool asks, and after it is allowed the agent get
   const agent = await sandbox.agent("codex");
   await agent.request("tools/list");
   const called = agent.call(`everything__${TOOL}`, { topic: "owls" });
-  await vs.treeItem(TOOL).click();
-  const page = await vs.webviewWith("owls");
+  const page = await openPage(vs, vs.treeItem(TOOL), "owls");
   await press(page, "Allow once");
   assert.match((await called).content[0].text, /# Research Report: owls/);
 });
@@ -54,8 +61,10 @@ step("cancelled in the notification, it ends, and the log says so", async () => 
   const toast = await run("cats");
   await toast.getByText("Analyzing content").waitFor();
   await toast.hover();
-  await toast.getByRole("button", { name: "Cancel" }).click();
-  await toast.waitFor({ state: "detached" });
+  await vs.until(
+    timeout => toast.getByRole("button", { name: "Cancel" }).click({ timeout }),
+    timeout => toast.waitFor({ state: "detached", timeout }),
+  );
   const [last] = JSON.parse(sandbox.shell("calls", "--json", "--limit", "1")).calls;
   assert.deepEqual([last.tool, last.success], [TOOL, false]);
   assert.match(last.error, /cancel/);

@@ -13,16 +13,24 @@ before(async () => {
   const server = name => ({ command: "mcp-sidecar", args: ["demo-server"], env: { WHO: name } });
   const servers = Object.fromEntries(["zebra", "ant", "mole"].map(name => [name, server(name)]));
   fs.writeFileSync(sandbox.file("mcp.json"), JSON.stringify({ servers }, undefined, 2));
-  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  await open();
 });
 after(async () => {
   await vs?.close();
   await sandbox?.close();
 });
 
-const step = steps(() => vs);
+async function open() {
+  vs = await openWindow(sandbox, { files: ["notes.md"] });
+}
 
-step("the servers of a file are one notification and one page, in the order of the file", async () => {
+const step = steps(
+  () => vs,
+  () => sandbox,
+  open,
+);
+
+const asked = step("the servers of a file are one notification and one page, in the order of the file", async () => {
   await vs.view("MCP Sidecar");
   await vs.notification("Trust 3 servers of");
   const toasts = vs.page.locator(".notification-toast");
@@ -35,7 +43,7 @@ step("the servers of a file are one notification and one page, in the order of t
   assert.equal(await page.locator("input:checked").count(), 0);
 });
 
-step("those that are selected are trusted and start, and the others are still asked about", async () => {
+step("those that are selected are trusted and start, and the others are still asked about", asked, async () => {
   const page = await vs.webviewWith("Answer only this…");
   await page.locator("section", { hasText: "ant" }).getByRole("checkbox").check();
   await page.locator("section", { hasText: "mole" }).getByRole("checkbox").check();
