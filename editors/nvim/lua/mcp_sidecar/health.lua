@@ -58,7 +58,10 @@ local function workspace()
   if own.protocol == 1 then
     health.ok(("sidecar %s is running: protocol 1, workspace %s"):format(own.version, client.workspace().root or "?"))
   else
-    health.warn("this plugin needs protocol 1, but the sidecar has protocol " .. tostring(own.protocol), { "update both" })
+    health.warn(
+      "this plugin needs protocol 1, but the sidecar has protocol " .. tostring(own.protocol),
+      { "update both" }
+    )
   end
   for _, server in ipairs(require("mcp_sidecar").servers()) do
     local say = ({ bad = health.warn, attention = health.info })[server.summary.tone] or health.ok

@@ -220,7 +220,9 @@ function Form:submit()
     if #checked.problems > 0 or is_new then
       self:show_problems(checked.problems, warnings)
       self.warned = warnings
-      if #checked.problems == 0 then client.info(("see the warning; press <CR> again to %s anyway"):format(self.verb)) end
+      if #checked.problems == 0 then
+        client.info(("see the warning; press <CR> again to %s anyway"):format(self.verb))
+      end
       return self:to_problem()
     end
     vim.bo[self.buffer].modified = false
