@@ -127,18 +127,17 @@ export class Workbench {
   /** Opens the box of quick picks with a key, types into it, and clicks a row. A command may be registered late. */
   async quickPick(key, text, row) {
     const box = this.quickInput();
-    const wanted = box.locator('.monaco-list-row', row).first();
-    let found;
+    let clicked;
     await this.until(async (timeout) => {
-      if (found !== undefined) await this.page.keyboard.press('Escape'); // it is tried again
-      found = false;
+      if (clicked !== undefined) await this.page.keyboard.press('Escape'); // it is tried again
+      clicked = false;
       await this.page.keyboard.press(key);
       await box.locator('input.input').fill(text, { timeout });
-      await wanted.waitFor({ timeout });
-      found = true;
-      await wanted.click({ timeout });
+      await box.locator('.monaco-list-row', row).first().click({ timeout });
+      clicked = true;
     }, async (timeout) => {
-      if (!found) throw new Error(`nothing to pick for "${text}"`);
+      // A view that takes the focus closes the box, too.
+      if (!clicked) throw new Error(`nothing to pick for "${text}"`);
       await this.page.waitForFunction((text) => { // the box is closed, or belongs to the command
         const box = document.querySelector('.quick-input-widget');
         return !box?.checkVisibility() || box.querySelector('input.input').value !== text;
