@@ -214,19 +214,34 @@ export class Workbench {
     return (await this.page.locator('.codelens-decoration a').allInnerTexts()).map((s) => s.trim());
   }
 
-  /** Waits for a notification and returns its text. */
-  async notification(text) {
-    // In one step: it hides by itself.
+  /**
+   * Waits for a notification, and returns what `use` makes of it. It hides by itself after some seconds, so a slow test finds
+   * it in the list of notifications.
+   */
+  async withNotification(text, use) {
     const toast = this.page.locator('.notification-toast', { hasText: text }).first();
-    return (await toast.locator('.notification-list-item-message').innerText()).trim();
+    const message = (item) => item.locator('.notification-list-item-message');
+    if (await message(toast).waitFor({ timeout: WAIT / 4 }).then(() => true, () => false)) return use(toast, message(toast));
+    const listed = this.page.locator('.notifications-center .monaco-list-row', { hasText: text }).first();
+    await this.command('Notifications: Show Notifications');
+    await message(listed).waitFor();
+    const made = await use(listed, message(listed));
+    if (await this.page.locator('.notifications-center').isVisible()) await this.command('Notifications: Hide Notifications');
+    return made;
+  }
+
+  /** Waits for a notification and returns its text. */
+  notification(text) {
+    return this.withNotification(text, async (_, message) => (await message.innerText()).trim());
   }
 
   /** Presses a button of a notification. */
-  async answer(text, button) {
-    const toast = this.page.locator('.notification-toast', { hasText: text }).first();
-    await toast.hover();
-    const pressed = toast.getByRole('button', { name: button, exact: true });
-    await this.until((timeout) => pressed.click({ timeout }), (timeout) => pressed.waitFor({ state: 'hidden', timeout }));
+  answer(text, button) {
+    return this.withNotification(text, async (item) => {
+      await item.hover();
+      const pressed = item.getByRole('button', { name: button, exact: true });
+      await this.until((timeout) => pressed.click({ timeout }), (timeout) => pressed.waitFor({ state: 'hidden', timeout }));
+    });
   }
 
   /** Presses a button of a modal dialog, for instance the workspace trust question. */
