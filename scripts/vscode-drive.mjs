@@ -127,18 +127,17 @@ export class Workbench {
   /** Opens the box of quick picks with a key, types into it, and clicks a row. A command may be registered late. */
   async quickPick(key, text, row) {
     const box = this.quickInput();
-    const wanted = box.locator('.monaco-list-row', row).first();
-    let found;
+    let clicked;
     await this.until(async (timeout) => {
-      if (found !== undefined) await this.page.keyboard.press('Escape'); // it is tried again
-      found = false;
+      if (clicked !== undefined) await this.page.keyboard.press('Escape'); // it is tried again
+      clicked = false;
       await this.page.keyboard.press(key);
       await box.locator('input.input').fill(text, { timeout });
-      await wanted.waitFor({ timeout });
-      found = true;
-      await wanted.click({ timeout });
+      await box.locator('.monaco-list-row', row).first().click({ timeout });
+      clicked = true;
     }, async (timeout) => {
-      if (!found) throw new Error(`nothing to pick for "${text}"`);
+      // A view that takes the focus closes the box, too.
+      if (!clicked) throw new Error(`nothing to pick for "${text}"`);
       await this.page.waitForFunction((text) => { // the box is closed, or belongs to the command
         const box = document.querySelector('.quick-input-widget');
         return !box?.checkVisibility() || box.querySelector('input.input').value !== text;
@@ -215,19 +214,34 @@ export class Workbench {
     return (await this.page.locator('.codelens-decoration a').allInnerTexts()).map((s) => s.trim());
   }
 
-  /** Waits for a notification and returns its text. */
-  async notification(text) {
-    // In one step: it hides by itself.
+  /**
+   * Waits for a notification, and returns what `use` makes of it. It hides by itself after some seconds, so a slow test finds
+   * it in the list of notifications.
+   */
+  async withNotification(text, use) {
     const toast = this.page.locator('.notification-toast', { hasText: text }).first();
-    return (await toast.locator('.notification-list-item-message').innerText()).trim();
+    const message = (item) => item.locator('.notification-list-item-message');
+    if (await message(toast).waitFor({ timeout: WAIT / 4 }).then(() => true, () => false)) return use(toast, message(toast));
+    const listed = this.page.locator('.notifications-center .monaco-list-row', { hasText: text }).first();
+    await this.command('Notifications: Show Notifications');
+    await message(listed).waitFor();
+    const made = await use(listed, message(listed));
+    if (await this.page.locator('.notifications-center').isVisible()) await this.command('Notifications: Hide Notifications');
+    return made;
+  }
+
+  /** Waits for a notification and returns its text. */
+  notification(text) {
+    return this.withNotification(text, async (_, message) => (await message.innerText()).trim());
   }
 
   /** Presses a button of a notification. */
-  async answer(text, button) {
-    const toast = this.page.locator('.notification-toast', { hasText: text }).first();
-    await toast.hover();
-    const pressed = toast.getByRole('button', { name: button, exact: true });
-    await this.until((timeout) => pressed.click({ timeout }), (timeout) => pressed.waitFor({ state: 'hidden', timeout }));
+  answer(text, button) {
+    return this.withNotification(text, async (item) => {
+      await item.hover();
+      const pressed = item.getByRole('button', { name: button, exact: true });
+      await this.until((timeout) => pressed.click({ timeout }), (timeout) => pressed.waitFor({ state: 'hidden', timeout }));
+    });
   }
 
   /** Presses a button of a modal dialog, for instance the workspace trust question. */
