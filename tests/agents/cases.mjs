@@ -176,7 +176,7 @@ export const CASES = {
     },
   },
   "no editor": {
-    shows: "without an editor, the call is refused, and the model is results why but not where the rules are",
+    shows: "without an editor, the call is refused, and the model is told why but not where the rules are",
     async run(stage) {
       await tellsModel(stage, stage.prompt([NOTE]), "there was no one to ask");
       const results = stage.model.results.join();
