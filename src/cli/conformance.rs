@@ -19,7 +19,7 @@ use super::Status;
 use super::context::Context;
 use crate::engine::Engine;
 use crate::engine::editors::Identity;
-use crate::model::{Error, Result, ServerName};
+use crate::model::{Result, ServerName};
 use crate::paths::Paths;
 use crate::protocol;
 use crate::protocol::answers::{SessionChange, ToolList};
@@ -186,7 +186,7 @@ impl Runner {
             match self.run(call.clone()).await {
                 Ok(result) if result.is_error => bail!("`{tool}` reported an error: {}", result.content),
                 Ok(_) => return Ok(()),
-                Err(Error::NeedsAuth(_)) => {
+                Err(error) if error.kind() == "needs-auth" => {
                     self.sign_in().await?;
                     self.connect().await?;
                 }

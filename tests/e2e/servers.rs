@@ -277,6 +277,7 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
             "actions",
             "enabled",
             "transport",
+            "launch",
             "scope",
             "file",
             "line",
