@@ -236,12 +236,7 @@ impl Handler {
 
     /// The tool with this name; otherwise the catalog that does not contain it.
     async fn find_tool(&self, agent: &AgentView, name: &str) -> Result<ToolId, Arc<Catalog>> {
-        if let Some(tool) = self.endpoint().catalog(agent).tool_names.get(name) {
-            return Ok(tool.clone());
-        }
-        // An agent that remembers the name may call before the server has started.
-        let catalog = Box::pin(self.session.settled_catalog(agent)).await;
-        catalog.tool_names.get(name).cloned().ok_or(catalog)
+        self.find_offered(agent, |catalog| catalog.tool_names.get(name).cloned()).await
     }
 
     /// The next page of a long result of this agent.

@@ -1,7 +1,11 @@
-//! Finds the server of a resource or a prompt by the name that an agent uses. What does not exist is recorded as refused.
+//! Finds the server of a tool, a resource or a prompt by the name that an agent uses. What does not exist is recorded as
+//! refused.
+
+use std::sync::Arc;
 
 use rmcp::model::ErrorData;
 
+use super::catalog::Catalog;
 use super::handler::Handler;
 use super::response::unknown_uri;
 use super::session::AgentView;
@@ -9,13 +13,27 @@ use crate::model::{CallKind, ServerName, Subject};
 use crate::text::one_line;
 
 impl Handler {
+    /// What the catalog has. An agent that remembers a name may use it before the server has started, so an unknown one
+    /// waits for the servers that are starting. The error is the catalog that does not have it.
+    pub(super) async fn find_offered<T>(
+        &self,
+        agent: &AgentView,
+        find: impl Fn(&Catalog) -> Option<T>,
+    ) -> Result<T, Arc<Catalog>> {
+        if let Some(found) = find(&self.endpoint().catalog(agent)) {
+            return Ok(found);
+        }
+        let catalog = Box::pin(self.session.settled_catalog(agent)).await;
+        find(&catalog).ok_or(catalog)
+    }
+
     pub(super) async fn find_uri(
         &self,
         agent: &AgentView,
         kind: CallKind,
         uri: &str,
     ) -> Result<(ServerName, String), ErrorData> {
-        if let Some(found) = self.endpoint().catalog(agent).find_uri(uri) {
+        if let Ok(found) = self.find_offered(agent, |catalog| catalog.find_uri(uri)).await {
             return Ok(found);
         }
         let error = unknown_uri(uri);
@@ -29,7 +47,7 @@ impl Handler {
         kind: CallKind,
         name: &str,
     ) -> Result<(ServerName, String), ErrorData> {
-        if let Some(found) = self.endpoint().catalog(agent).prompt_names.get(name).cloned() {
+        if let Ok(found) = self.find_offered(agent, |catalog| catalog.prompt_names.get(name).cloned()).await {
             return Ok(found);
         }
         let error = ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);

@@ -63,6 +63,30 @@ async fn what_a_server_lists_passes_and_is_recorded() {
     assert_eq!(outline(&record(&host).await), (CallKind::Resource, "resource:other://x", "invalid", "unknown"));
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_name_that_an_agent_remembers_waits_for_a_server_that_is_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let wait = "until [ -e \"$0\" ]; do sleep 0.02; done; exec \"$@\"";
+    let server = env!("CARGO_BIN_EXE_mcp-sidecar");
+    let host = Host::new(json!({ "demo": { "command": "sh", "args": ["-c", wait, gate, server, "demo-server"] } }));
+    let mut agent = host.agent().await;
+    let prompt = json!({ "name": "demo__greet", "arguments": { "name": "you", "language": "Danish" } });
+    let reference = json!({ "type": "ref/prompt", "name": "demo__greet" });
+    let argument = json!({ "name": "language", "value": "" });
+    agent.begin(2, "resources/read", json!({ "uri": "demo://notes" })).await;
+    agent.begin(3, "prompts/get", prompt).await;
+    agent.begin(4, "completion/complete", json!({ "ref": reference, "argument": argument })).await;
+    // The agent is answered in the order of its messages until they wait, so this answer shows that they do.
+    assert!(agent.ask(5, "ping", json!({})).await["result"].is_object());
+    std::fs::write(gate, "").unwrap();
+    for _ in 2..=4 {
+        let answer = agent.next().await;
+        assert!(answer["result"].is_object(), "{answer:#}");
+    }
+}
+
 #[tokio::test]
 async fn what_a_server_does_not_list_is_asked_about() {
     let (host, mut agent) = host(json!({ "*": "allow-always" }), "").await;
