@@ -13,7 +13,7 @@ local crashes = {}
 ---@param lost integer calls that were running
 local function message(lost)
   local calls = lost == 1 and " (a call was lost)" or lost > 1 and (" (%d calls were lost)"):format(lost) or ""
-  return ("mcp-sidecar crashed and was restarted%s: see `:Mcp log`"):format(calls)
+  return ("mcp-sidecar crashed and restarted%s: `:Mcp log`"):format(calls)
 end
 
 client.on("exit", function(ended)
