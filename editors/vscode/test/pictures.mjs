@@ -150,9 +150,14 @@ const scenes = {
 /** These are in a window of their own, on a workspace that the user does not trust. */
 const restricted = {
   async restricted({ vs }) {
-    await vs.treeItem("demo").hover();
-    await vs.treeItem("demo").locator('[aria-label^="Review and Trust"]').click();
-    await vs.page.locator(".monaco-dialog-box").waitFor();
+    const row = vs.treeItem("demo");
+    await vs.until(
+      async timeout => {
+        await row.hover({ timeout });
+        await row.locator('[aria-label^="Review and Trust"]').click({ timeout });
+      },
+      timeout => vs.page.locator(".monaco-dialog-box").waitFor({ timeout }),
+    );
   },
 };
 
