@@ -54,7 +54,9 @@ step("its status is shown while it runs, and then its result", async () => {
   // Each status is shown for a second, which a busy machine may miss, so the window notes all of them.
   await vs.page.evaluate(() => {
     window.toasts = new Set();
-    const note = () => document.querySelectorAll(".notification-toast").forEach(toast => window.toasts.add(toast.textContent));
+    const note = () => {
+      for (const toast of document.querySelectorAll(".notification-toast")) window.toasts.add(toast.textContent);
+    };
     new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
   });
   const toast = await run("bees");
