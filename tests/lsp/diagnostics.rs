@@ -120,9 +120,10 @@ async fn a_diagnostic_contains_its_fix_and_related_locations() {
     let home = Home::new();
     let strong = home.write("mcp.json", r#"{ "servers": { "a": { "type": "sdk", "name": "x" } } }"#);
     let weak = home.write(".mcp.json", "{ \"servers\": {\r\n  \"a\": { \"type\": \"sdk\", \"name\": \"x\" } } }");
-    let mut editor = editor(&home).await;
-    // Whether to trust the server is asked beside all this.
+    let (mut editor, _) = attach(&home);
+    // Whether to trust the server is asked beside all this, perhaps at once.
     editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
+    editor.initialize(&[&home.project()], json!({})).await;
     let report = editor.diagnostics(&weak).await;
     let hidden = report["diagnostics"].as_array().unwrap().iter().find(|one| one["code"] == "hidden").unwrap();
     assert_eq!((&hidden["severity"], &hidden["tags"]), (&json!(3), &json!([1])));
