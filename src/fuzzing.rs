@@ -260,7 +260,7 @@ fn split_text(data: &[u8]) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::TARGETS;
+    use super::*;
 
     #[test]
     fn every_target_survives_its_corpus() {
@@ -276,6 +276,37 @@ mod tests {
                 count += 1;
             }
             assert!(count > 0, "the corpus of {name} is empty");
+        }
+    }
+
+    /// The inputs of a fuzzer are short. A text that is nested without end must neither exhaust the stack of a thread of the
+    /// runtime nor take long.
+    #[test]
+    fn every_target_survives_endless_nesting() {
+        const STACK: usize = 2 << 20;
+        let tokens = "${ ${A:- \"${ { {a, [ [! ( $( ` ' \\ %25 {\"a\": [a. a. ?*/ <<a - sudo_ env_eval_ A=1_ if_";
+        for token in tokens.split(' ') {
+            let text = token.replace('_', " ").repeat(5_000);
+            let server = json!({ "command": text, "cwd": text, "env": { "A": text }, "dev": { "watch": [text] } });
+            let tools = json!({ text.clone(): "deny", format!("resource:{text}"): "deny" });
+            let servers =
+                json!({ "a": server, "b": { "url": text }, "c": { "command": "x", "args": [text], "tools": tools } });
+            let config = json!({ "servers": servers.clone(), "mcpServers": servers }).to_string();
+            let hook =
+                json!({ "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": { "command": text } });
+            let rules = format!("{config}\0{text}\0{{\"a\":\"b\"}}");
+            // The first byte chooses an agent, or a program to import from.
+            let chosen = (0..16).map(|first| (first, &text)).chain([(0, &config), (1, &config)]);
+            let mut inputs: Vec<Vec<u8>> = chosen.map(|(first, text)| [&[first], text.as_bytes()].concat()).collect();
+            inputs.extend([text.clone(), config.clone(), rules, format!("\0{hook}")].map(String::into_bytes));
+            let run = move || {
+                for (name, run) in TARGETS {
+                    let skipped = if *name == "import" { 0 } else { 16 };
+                    inputs.iter().skip(skipped).for_each(|input| run(input));
+                }
+            };
+            let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).unwrap();
+            assert!(thread.join().is_ok(), "{token}");
         }
     }
 }

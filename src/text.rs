@@ -1,7 +1,9 @@
 //! Makes untrusted text safe to show, and masks secrets in everything that is shown or stored.
 
+mod difference;
 mod escapes;
 mod forms;
+mod globs;
 mod hidden;
 mod known_secrets;
 pub(crate) mod lines;
@@ -12,9 +14,11 @@ mod surrogates;
 mod visible;
 mod wrap;
 
+pub use difference::{changed_lines, line_difference};
+pub use globs::{glob, glob_reason};
 pub use hidden::{holds_hidden, show_hidden};
 pub use outer::outer_fields;
-pub use reasons::{glob_reason, io_reason, json_reason, parse_url, regex_reason, toml_reason};
+pub use reasons::{io_reason, json_reason, parse_url, regex_reason, toml_reason};
 pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
 pub use surrogates::fix_surrogates;
 pub use visible::{

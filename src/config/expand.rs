@@ -12,15 +12,13 @@ use std::path::{Path, PathBuf};
 
 pub use environment::{child_environment, harmless, harmless_literal, is_inherited, is_passed_on, parse_env_file};
 pub use sandbox::ExpandedSandbox;
+use template::MAX_DEPTH;
 pub use template::{Piece, Reference, pieces};
 
 use super::Environment;
 use super::shape::secrets;
 use super::spec::{Definition, Grant, Launch, OAuth, Remote, Sandbox, Stdio};
 use crate::text::Secret;
-
-/// The maximum nesting depth of defaults.
-const MAX_DEPTH: usize = 10;
 
 /// The values for the references of a launch.
 #[derive(Debug, Clone, Default)]
@@ -146,7 +144,7 @@ pub enum ExpandError {
 pub fn references(launch: &Launch) -> Vec<Reference> {
     let mut found = Vec::new();
     for text in texts(launch) {
-        collect(text, 0, &mut found);
+        collect(text, &mut found);
     }
     found
 }
@@ -158,14 +156,14 @@ pub fn all_references(launch: &Launch) -> Vec<Reference> {
         Launch::Stdio(_) | Launch::Tcp { .. } | Launch::Sdk { .. } => None,
     };
     let mut found = references(launch);
-    oauth.into_iter().flat_map(own_secrets).for_each(|secret| collect(secret, 0, &mut found));
+    oauth.into_iter().flat_map(own_secrets).for_each(|secret| collect(secret, &mut found));
     found
 }
 
 /// The same for one text.
 pub fn references_in(text: &str) -> Vec<Reference> {
     let mut found = Vec::new();
-    collect(text, 0, &mut found);
+    collect(text, &mut found);
     found
 }
 
@@ -194,7 +192,7 @@ pub fn expand(launch: &Launch, values: &Values, env_file_text: Option<&str>) -> 
 
 /// Expands one text, such as the folder of an `inside` condition. Values of variables are registered for masking.
 pub fn text(written: &str, values: &Values) -> Result<String, ExpandError> {
-    fill(written, values, 0)
+    fill(written, values)
 }
 
 /// The same, but only with what is known before a definition is trusted: folders, and the variables that every child
@@ -207,7 +205,7 @@ pub fn known_text(written: &str, values: &Values) -> Option<String> {
         | Reference::UserHome
         | Reference::PathSeparator
         | Reference::Cwd => true,
-        Reference::Input(_) | Reference::Keyring(_) | Reference::Unknown(_) => false,
+        Reference::Input(_) | Reference::Keyring(_) | Reference::TooDeep(_) | Reference::Unknown(_) => false,
     };
     references_in(written).iter().all(known).then(|| text(written, values).ok())?
 }
@@ -217,7 +215,7 @@ pub fn partly(written: &str, values: &Values) -> String {
     let known = |piece: Piece<'_>| match piece {
         Piece::Text(text) => text.to_owned(),
         Piece::Reference { reference, span } => {
-            look_up(&reference, values, 0).unwrap_or_else(|_| written.get(span).unwrap_or_default().to_owned())
+            look_up(&reference, values).unwrap_or_else(|_| written.get(span).unwrap_or_default().to_owned())
         }
     };
     pieces(written).into_iter().map(known).collect()
@@ -342,28 +340,25 @@ fn guarded(name: &str, value: String) -> Secret {
     if harmless(name, &value) { Secret::plain(value) } else { Secret::new(value) }
 }
 
-fn fill(written: &str, values: &Values, depth: usize) -> Result<String, ExpandError> {
-    if depth > MAX_DEPTH {
-        return Err(ExpandError::Deep);
-    }
+fn fill(written: &str, values: &Values) -> Result<String, ExpandError> {
     let mut filled = String::with_capacity(written.len());
     for piece in pieces(written) {
         match piece {
             Piece::Text(text) => filled.push_str(text),
-            Piece::Reference { reference, .. } => filled.push_str(&look_up(&reference, values, depth)?),
+            Piece::Reference { reference, .. } => filled.push_str(&look_up(&reference, values)?),
         }
     }
     Ok(filled)
 }
 
-fn look_up(reference: &Reference, values: &Values, depth: usize) -> Result<String, ExpandError> {
+fn look_up(reference: &Reference, values: &Values) -> Result<String, ExpandError> {
     let folder = |name| values.workspace_folder.as_deref().ok_or(ExpandError::NoFolder(name));
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     Ok(match reference {
         Reference::Variable { name, default } => match (values.environment.get(name), default) {
             (Some(value), None) => guarded(name, value.to_owned()).reveal().to_owned(),
             (Some(value), Some(_)) if !value.is_empty() => guarded(name, value.to_owned()).reveal().to_owned(),
-            (_, Some(default)) => fill(default, values, depth + 1)?,
+            (_, Some(default)) => fill(default, values)?,
             (None, None) => return Err(ExpandError::Unset(name.clone())),
         },
         Reference::WorkspaceFolder => shown(folder("workspaceFolder")?),
@@ -380,6 +375,7 @@ fn look_up(reference: &Reference, values: &Values, depth: usize) -> Result<Strin
         Reference::Keyring(name) => {
             values.keyring.get(name).ok_or_else(|| ExpandError::NoKey(name.clone()))?.reveal().to_owned()
         }
+        Reference::TooDeep(_) => return Err(ExpandError::Deep),
         Reference::Unknown(written) => return Err(ExpandError::Unknown(written.clone())),
     })
 }
@@ -396,14 +392,11 @@ pub fn resolve(path: &str, base: Option<&Path>, values: &Values) -> PathBuf {
     }
 }
 
-fn collect(written: &str, depth: usize, found: &mut Vec<Reference>) {
-    if depth > MAX_DEPTH {
-        return;
-    }
+fn collect(written: &str, found: &mut Vec<Reference>) {
     for piece in pieces(written) {
         let Piece::Reference { reference, .. } = piece else { continue };
         if let Reference::Variable { default: Some(default), .. } = &reference {
-            collect(default, depth + 1, found);
+            collect(default, found);
         }
         if !found.contains(&reference) {
             found.push(reference);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::paths::read_file;
-use crate::text::{exact, visible};
+use crate::text::{changed_lines, exact, line_difference, visible};
 
 /// No diff if the file is larger than this, before or after the call.
 const MAX_FILE_SIZE: usize = 256 << 10;
@@ -46,7 +46,7 @@ impl Change {
 }
 
 fn difference(before: &str, after: &str) -> String {
-    let difference = similar::TextDiff::from_lines(before, after).unified_diff().context_radius(2).to_string();
+    let difference = line_difference(before, after).unified_diff().context_radius(2).to_string();
     visible(difference.trim_end(), usize::MAX)
 }
 
@@ -75,15 +75,7 @@ pub fn of(arguments: &Map<String, Value>, file: &Path, path: String, unsaved: Op
 pub fn lines_of(arguments: &Map<String, Value>, file: &Path) -> Option<Vec<String>> {
     let before = String::from_utf8(read_file(file, MAX_FILE_SIZE).ok()?.unwrap_or_default()).ok()?;
     let after = after(&before, arguments)?;
-    let difference = similar::TextDiff::from_lines(&before, &after);
-    let lines = difference.iter_all_changes().filter_map(|change| {
-        let sign = match change.tag() {
-            similar::ChangeTag::Delete => '-',
-            similar::ChangeTag::Insert => '+',
-            similar::ChangeTag::Equal => return None,
-        };
-        Some(format!("{sign}{}", change.value().trim_end_matches('\n')))
-    });
+    let lines = changed_lines(&before, &after).into_iter().map(|(sign, line)| format!("{sign}{line}"));
     Some(lines.collect())
 }
 
@@ -199,6 +191,20 @@ mod tests {
         assert_ne!(lines(json!({ "old_str": "milk", "new_str": "oil" })), lines_of_diff(edited));
         let two = format!("{edited}diff --git a/other b/other\n@@ -1 +1 @@\n");
         assert_eq!(lines_of_diff(&two), None, "another file");
+    }
+
+    /// Comparing every line with every other one would take minutes, on a thread that others wait for.
+    #[test]
+    fn a_file_without_a_line_in_common_is_compared_in_bounded_time() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("numbers.txt");
+        let numbers = |from: usize| (from..from + 40_000).map(|number| format!("{number:x}\n")).collect::<String>();
+        std::fs::write(&file, numbers(0)).unwrap();
+        let arguments = json!({ "content": numbers(40_000) });
+        let arguments = arguments.as_object().unwrap();
+        let change = of(arguments, &file, "numbers.txt".to_owned(), None).unwrap();
+        assert_eq!(change.diff.lines().filter(|line| line.starts_with('-')).count(), 40_000);
+        assert_eq!(lines_of(arguments, &file).unwrap().len(), 80_000);
     }
 
     #[test]

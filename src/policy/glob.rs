@@ -1,8 +1,8 @@
 //! Globs for the names of servers and tools.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 
-use crate::text::glob_reason;
+use crate::text::glob;
 
 /// A pattern for names. `*` matches everything, including `/` and `__`.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ impl NameGlob {
         if !is_glob(pattern) {
             return Self::Literal(pattern.to_owned());
         }
-        match GlobBuilder::new(pattern).literal_separator(false).build() {
+        match glob(pattern, |glob| glob) {
             Ok(glob) => Self::Glob(Box::new(glob.compile_matcher())),
             Err(_) => Self::Literal(pattern.to_owned()),
         }
@@ -29,7 +29,7 @@ impl NameGlob {
 
     /// Why a pattern is invalid.
     pub fn check(pattern: &str) -> Result<(), String> {
-        GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| glob_reason(&error)).map(drop)
+        glob(pattern, |glob| glob).map(drop)
     }
 
     pub fn is_match(&self, name: &str) -> bool {

@@ -65,6 +65,7 @@ impl Resolver<'_> {
                 | Reference::UserHome
                 | Reference::PathSeparator
                 | Reference::Cwd
+                | Reference::TooDeep(_)
                 | Reference::Unknown(_) => {}
             }
         }

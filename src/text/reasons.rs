@@ -2,7 +2,6 @@
 
 use std::io;
 
-use globset::ErrorKind;
 use url::{ParseError, Url};
 
 use super::one_line;
@@ -23,20 +22,6 @@ pub fn parse_url(text: &str) -> Result<Url, &'static str> {
         ParseError::Overflow => "it is too long",
         _ => "it cannot be parsed",
     })
-}
-
-/// Why a glob is not valid.
-pub fn glob_reason(error: &globset::Error) -> String {
-    match error.kind() {
-        ErrorKind::UnclosedClass => "a `[` is not closed".to_owned(),
-        ErrorKind::InvalidRange(from, to) => format!("the range `{from}-{to}` is in the wrong order"),
-        ErrorKind::UnopenedAlternates => "a `}` has no `{`".to_owned(),
-        ErrorKind::UnclosedAlternates => "a `{` is not closed".to_owned(),
-        ErrorKind::NestedAlternates => "a `{…}` is inside another one".to_owned(),
-        ErrorKind::DanglingEscape => "there is nothing after the last `\\`".to_owned(),
-        ErrorKind::InvalidRecursive => "`**` must be a whole part of the path".to_owned(),
-        _ => "it is too large".to_owned(),
-    }
 }
 
 /// Why a regular expression is not valid. The library's message quotes the expression over several lines.
@@ -140,15 +125,6 @@ mod tests {
         assert_eq!(error("https://1.2.3.999/"), "the host is not a valid IPv4 address");
         assert_eq!(error("https://[::g]/"), "the host is not a valid IPv6 address");
         assert_eq!(error("https://exam ple.test/"), "the host contains a character that is not allowed");
-    }
-
-    #[test]
-    fn a_glob_error_says_what_is_wrong() {
-        let error = |text: &str| glob_reason(&globset::Glob::new(text).unwrap_err());
-        assert_eq!(error("a[b"), "a `[` is not closed");
-        assert_eq!(error("[z-a]"), "the range `z-a` is in the wrong order");
-        assert_eq!(error("a}"), "a `}` has no `{`");
-        assert_eq!(error("{a"), "a `{` is not closed");
     }
 
     #[test]

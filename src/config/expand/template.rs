@@ -18,9 +18,14 @@ pub enum Reference {
     Cwd,
     Input(String),
     Keyring(String),
+    /// Defaults are nested deeper than [`MAX_DEPTH`]; as written.
+    TooDeep(String),
     /// An unknown reference, as written.
     Unknown(String),
 }
+
+/// How deep defaults with references may be nested. A project could nest them so deep that reading them exhausts the stack.
+pub const MAX_DEPTH: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece<'a> {
@@ -39,12 +44,13 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find("${")) {
         let start = from + found;
-        let Some(end) = closing(text, start) else { break };
+        let Some((end, depth)) = closing(text, start) else { break };
         if let Some(plain) = text.get(done..start).filter(|plain| !plain.is_empty()) {
             pieces.push(Piece::Text(plain));
         }
         let inner = text.get(start + 2..end - 1).unwrap_or_default();
-        pieces.push(Piece::Reference { reference: read(inner), span: start..end });
+        let reference = if depth > MAX_DEPTH { Reference::TooDeep(format!("${{{inner}}}")) } else { read(inner) };
+        pieces.push(Piece::Reference { reference, span: start..end });
         done = end;
         from = end;
     }
@@ -54,19 +60,20 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The offset after the `}` that closes the `${` at `start`. Skips nested references.
-fn closing(text: &str, start: usize) -> Option<usize> {
+/// The offset after the `}` that closes the `${` at `start`, and how deep references are nested in between.
+fn closing(text: &str, start: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
-    let mut open = 0usize;
+    let (mut open, mut depth) = (0_usize, 0_usize);
     let mut at = start;
     while let Some(&byte) = bytes.get(at) {
         if byte == b'$' && bytes.get(at + 1) == Some(&b'{') {
             open += 1;
+            depth = depth.max(open);
             at += 1;
         } else if byte == b'}' {
             open -= 1;
             if open == 0 {
-                return Some(at + 1);
+                return Some((at + 1, depth));
             }
         }
         at += 1;

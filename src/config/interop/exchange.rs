@@ -10,7 +10,7 @@ use super::{Dialect, Homes, export, file, import, import_files, project_files};
 use crate::config::edit::{self, UpdateError};
 use crate::config::{Content, Definition, Loaded, tree, watch};
 use crate::model::{Error, Result, Scope, ServerName};
-use crate::paths::repository;
+use crate::paths::{canonical, repository};
 use crate::text::one_line;
 
 /// Larger than any settings file of another program.
@@ -76,15 +76,17 @@ pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Home
             }
         }
     };
-    let read: Vec<PathBuf> = files.iter().map(|(path, _)| real(path)).collect();
-    if read.contains(&real(&target)) {
+    let read: Vec<PathBuf> = files.iter().map(|(path, _)| canonical(path)).collect();
+    if read.contains(&canonical(&target)) {
         return Err(Error::InvalidParams(format!("cannot import {} into itself", target.display())));
     }
     let present = servers_in(&target)?;
     let taken = |name: &ServerName| {
         let elsewhere = loaded.files.iter().find(|file| {
             let other = file.source.scope == request.scope && *file.source.path != *target;
-            other && !read.contains(&real(&file.source.path)) && file.servers.iter().any(|known| known == name.as_str())
+            other
+                && !read.contains(&canonical(&file.source.path))
+                && file.servers.iter().any(|known| known == name.as_str())
         });
         let path = if present.iter().any(|known| known == name.as_str()) {
             Some(&*target)
@@ -93,7 +95,7 @@ pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Home
         };
         path.map(|path| format!("{} already defines a server with this name", path.display()))
     };
-    let own: Vec<PathBuf> = folders.iter().flat_map(|folder| [folder.to_path_buf(), real(folder)]).collect();
+    let own: Vec<PathBuf> = folders.iter().flat_map(|folder| [folder.to_path_buf(), canonical(folder)]).collect();
     let mut import = import(
         request.from,
         &files,
@@ -135,7 +137,7 @@ pub fn export_to(
     let path = path.map(|path| absolute(path, &folders(loaded), homes));
     if let Some(path) = &path {
         // Our own file would lose everything that other programs do not support, such as levels.
-        if loaded.files.iter().any(|file| file.exists && real(&file.source.path) == real(path)) {
+        if loaded.files.iter().any(|file| file.exists && canonical(&file.source.path) == canonical(path)) {
             let message =
                 format!("cannot export to {}: mcp-sidecar reads this file; choose another one", path.display());
             return Err(Error::Conflict(message));
@@ -273,9 +275,4 @@ fn absolute(path: &Path, folders: &[Arc<Path>], homes: Option<&Homes>) -> PathBu
         (_, _, Some(folder)) => folder.join(path),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
     }
-}
-
-/// The canonical path, to compare files.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

@@ -14,7 +14,7 @@ pub fn to_ours(dialect: Dialect, text: &str, notes: &mut Notes) -> Result<String
     for (span, reference) in (dialect.format().own_references)(text) {
         ours.push_str(&plain(text.get(done..span.start).unwrap_or_default())?);
         match &reference {
-            Reference::Unknown(shown) => return Err(only_there(dialect, shown)),
+            Reference::TooDeep(shown) | Reference::Unknown(shown) => return Err(only_there(dialect, shown)),
             known => ours.push_str(&written(known)),
         }
         done = span.end;
@@ -45,7 +45,7 @@ pub fn written(reference: &Reference) -> String {
         Reference::Cwd => "${cwd}".to_owned(),
         Reference::Input(id) => format!("${{input:{id}}}"),
         Reference::Keyring(name) => format!("${{keyring:{name}}}"),
-        Reference::Unknown(written) => written.clone(),
+        Reference::TooDeep(written) | Reference::Unknown(written) => written.clone(),
     }
 }
 
@@ -77,7 +77,7 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
         );
     }
     match &reference {
-        Reference::Unknown(_) => return Err(only_there(dialect, raw)),
+        Reference::TooDeep(_) | Reference::Unknown(_) => return Err(only_there(dialect, raw)),
         Reference::Variable { name, .. } => match (dialect.format().variable)(name, raw) {
             Variable::Environment => {}
             Variable::Reference(reference) => return Ok(written(&reference)),
@@ -120,7 +120,7 @@ fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut 
             one_to_theirs(dialect, Reference::Variable { name, default: None }, raw, notes)
         }
         Reference::Variable { name, .. } => by_hand(notes, &format!("the value of `{name}`")),
-        Reference::Unknown(_) => ours,
+        Reference::TooDeep(_) | Reference::Unknown(_) => ours,
         _ => by_hand(notes, "the path"),
     }
 }

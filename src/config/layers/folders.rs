@@ -8,6 +8,7 @@ use super::super::File;
 use super::super::shape::{ParsedFile, valid_name};
 use super::super::spec::Matcher;
 use crate::model::ServerName;
+use crate::text::glob;
 
 /// Folder and name as written → the unique name.
 pub type Names = BTreeMap<(Arc<Path>, ServerName), ServerName>;
@@ -89,7 +90,7 @@ pub fn rename(names: &Names, file: &File, parsed: &mut ParsedFile) {
 fn rename_in_matchers(renamed: &[(&ServerName, &ServerName)], matchers: &mut Vec<Matcher>) {
     let mut more = Vec::new();
     for matcher in matchers.iter() {
-        let Ok(glob) = globset::Glob::new(&matcher.server) else { continue };
+        let Ok(glob) = glob(&matcher.server, |glob| glob) else { continue };
         let glob = glob.compile_matcher();
         for (old, new) in renamed {
             if glob.is_match(old.as_str()) && !glob.is_match(new.as_str()) {

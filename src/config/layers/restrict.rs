@@ -15,6 +15,7 @@ use super::super::spec::{Definition, LevelRule, Restriction, ToolRule};
 use super::super::{File, Source, tree::Tree};
 use crate::config::problem::TextEdit;
 use crate::model::{Level, Scope, ServerName};
+use crate::text::glob;
 
 type Servers = BTreeMap<ServerName, Definition>;
 
@@ -226,7 +227,7 @@ fn widest(rule: &LevelRule) -> Level {
 /// The rule for exactly this name or glob, or the longest glob that matches the name.
 fn rule_for<'a>(pattern: &str, rules: &'a [ToolRule]) -> Option<&'a ToolRule> {
     let matches =
-        |rule: &&ToolRule| globset::Glob::new(&rule.pattern).is_ok_and(|glob| glob.compile_matcher().is_match(pattern));
+        |rule: &&ToolRule| glob(&rule.pattern, |glob| glob).is_ok_and(|glob| glob.compile_matcher().is_match(pattern));
     let exact = rules.iter().find(|rule| rule.pattern == pattern);
     exact.or_else(|| rules.iter().filter(matches).max_by_key(|rule| rule.pattern.len()))
 }

@@ -8,7 +8,7 @@ use super::did_you_mean::closest;
 use super::keys::{Key, Role, Table};
 use super::secrets::Variables;
 use crate::config::Environment;
-use crate::config::expand::{Piece, Reference, Values, pieces};
+use crate::config::expand::{ExpandError, Piece, Reference, Values, pieces};
 use crate::config::problem::{Code, Problem, Severity, Span, TextEdit};
 use crate::config::tree::{Kind, Member, Node, Step, show};
 use crate::model::Scope;
@@ -338,6 +338,10 @@ impl<'a> Reader<'a> {
                     let message = format!("unknown expansion `{}`", one_line(&written, 60));
                     let help = "expected ${NAME}, ${env:NAME}, ${NAME:-default}, ${workspaceFolder}, ${userHome}, ${input:id} or ${keyring:name}; commands are never run";
                     self.report(Problem::new(Code::UnknownExpansion, span.clone(), message).help(help));
+                }
+                Reference::TooDeep(_) => {
+                    let message = ExpandError::Deep.to_string();
+                    self.report(Problem::new(Code::UnknownExpansion, span.clone(), message));
                 }
                 Reference::Variable { default: Some(default), .. } => self.references(&default, span),
                 Reference::Variable { name, default: None } if !self.machine.is_set(&name, self.folder) => {

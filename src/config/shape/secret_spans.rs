@@ -17,6 +17,10 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The secrets in a text.
 pub fn in_text(text: &str) -> Vec<Range<usize>> {
     let mut found = in_addresses(text);
+    // The expression is only compiled for a text in which it can match.
+    if !text.contains(['=', ':']) {
+        return found;
+    }
     for captures in NAMED.iter().flat_map(|regex| regex.captures_iter(text)) {
         if let (Some(name), Some(value)) = (captures.name("name"), captures.name("value"))
             && secrets::is_named(name.as_str())

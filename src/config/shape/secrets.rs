@@ -30,6 +30,19 @@ static TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// The beginnings of these tokens. The expression is only compiled for a text that contains one of them.
+#[rustfmt::skip]
+const BEGINNINGS: &[&str] = &[
+    "gh", "github_pat_", "glpat-", "sk-", "sk_", "rk_", "gsk_", "xox", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ",
+    "npm_", "pypi-", "hf_", "SG.", "dop_v1_", "shp", "figd_", "lin_api_", "ntn_", "tvly-", "pplx-", "-----BEGIN",
+];
+
+/// The first token with a known format.
+fn find_token(text: &str) -> Option<Range<usize>> {
+    let is_possible = BEGINNINGS.iter().any(|beginning| text.contains(beginning));
+    is_possible.then(|| TOKENS.as_ref()?.find(text).map(|token| token.range())).flatten()
+}
+
 /// The part of a text that is a raw secret: a token with a known format, or the whole literal if `name` indicates one.
 pub fn find(name: Option<&str>, text: &str) -> Option<Range<usize>> {
     let mut start = 0;
@@ -37,8 +50,8 @@ pub fn find(name: Option<&str>, text: &str) -> Option<Range<usize>> {
     for piece in pieces(text) {
         match piece {
             Piece::Text(part) => {
-                if let Some(token) = TOKENS.as_ref().and_then(|tokens| tokens.find(part)) {
-                    return Some(start + token.start()..start + token.end());
+                if let Some(token) = find_token(part) {
+                    return Some(start + token.start..start + token.end);
                 }
                 start += part.len();
             }
@@ -323,6 +336,57 @@ mod tests {
         assert!(!found("X", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln").is_empty());
         assert!(!found("X", "xoxb-123456789012-abcdef").is_empty());
         assert_eq!(found("X", "just words, sk-short"), "");
+    }
+
+    #[test]
+    fn every_known_format_is_found() {
+        let formats = [
+            "ghp_*",
+            "gho_*",
+            "ghu_*",
+            "ghs_*",
+            "ghr_*",
+            "github_pat_*",
+            "glpat-*",
+            "sk-*",
+            "sk_live_*",
+            "sk_test_*",
+            "rk_live_*",
+            "rk_test_*",
+            "gsk_*",
+            "xoxa-*",
+            "xoxb-*",
+            "xoxe-*",
+            "xoxo-*",
+            "xoxp-*",
+            "xoxr-*",
+            "xoxs-*",
+            "xapp-*",
+            "ya29.*",
+            "npm_*",
+            "pypi-*",
+            "hf_*",
+            "SG.*.*",
+            "dop_v1_*",
+            "shpat_*",
+            "shpss_*",
+            "shpca_*",
+            "shppa_*",
+            "figd_*",
+            "lin_api_*",
+            "ntn_*",
+            "tvly-*",
+            "pplx-*",
+            "AIza*",
+            "eyJ*.eyJ*.*",
+        ];
+        for format in formats {
+            let token = format.replace('*', "0123456789abcdef0123456789abcdef");
+            assert_eq!(found("X", &format!("pre {token} post")), token, "{format}");
+        }
+        for token in ["AKIA0123456789ABCDEF", "ASIA0123456789ABCDEF", "-----BEGIN RSA PRIVATE KEY-----"] {
+            assert_eq!(found("X", &format!("pre {token} post")), token);
+        }
     }
 
     #[test]

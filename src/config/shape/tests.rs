@@ -523,3 +523,19 @@ fn a_relative_path_of_the_users_own_server_gets_the_workspace_folder_as_a_quick_
     }
     assert_eq!(fixes(&cwd("data"), Scope::User), [r#""${workspaceFolder}/data""#]);
 }
+
+/// A project must not end the engine of all windows.
+#[test]
+fn references_that_are_nested_without_end_are_a_problem() {
+    let deep = "${A:-".repeat(80_000) + &"}".repeat(80_000);
+    for entry in [
+        format!(r#"{{"command":"npx","env":{{"X":"{deep}"}}}}"#),
+        format!(r#"{{"command":"{deep}"}}"#),
+        format!(r#"{{"command":"npx","cwd":"{deep}"}}"#),
+        format!(r#"{{"url":"https://{deep}"}}"#),
+        format!(r#"{{"url":"https://a.b","headers":{{"X":"{deep}"}}}}"#),
+    ] {
+        let found = server(&entry);
+        assert!(found.contains("nested deeper than 10 levels"), "{entry:.30}: {found:.300}");
+    }
+}

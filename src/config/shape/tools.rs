@@ -11,7 +11,7 @@ use crate::config::spec::{Case, Condition, LevelRule, ToolRule};
 use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::Level;
 use crate::text::lines::LineIndex;
-use crate::text::{glob_reason, one_line, regex_reason};
+use crate::text::{self, one_line, regex_reason};
 
 /// All rules of an entry: `tools`, and the lists of other programs that restrict tools.
 pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
@@ -247,10 +247,10 @@ fn regex(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
 
 /// Checks that a glob is valid.
 pub fn glob(reader: &mut Reader<'_>, text: &str, span: &Span) -> Option<()> {
-    match globset::Glob::new(text) {
+    match text::glob(text, |glob| glob) {
         Ok(_) => Some(()),
-        Err(error) => {
-            let message = format!("`{}` is not a valid glob: {}", one_line(text, 40), glob_reason(&error));
+        Err(reason) => {
+            let message = format!("`{}` is not a valid glob: {reason}", one_line(text, 40));
             reader.problem(Code::BadGlob, span, message);
             None
         }

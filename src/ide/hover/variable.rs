@@ -2,7 +2,7 @@
 
 use super::Hover;
 use crate::config::Span;
-use crate::config::expand::{Piece, Reference, pieces};
+use crate::config::expand::{ExpandError, Piece, Reference, pieces};
 use crate::config::tree::Step;
 use crate::ide::config_view::ConfigView;
 use crate::ide::markdown::{code, line};
@@ -39,6 +39,7 @@ pub fn hover(config: &ConfigView<'_>, path: &[Step], span: &Span, offset: usize)
         Reference::UserHome => builtin("userHome", &value_docs::VARIABLES)?,
         Reference::PathSeparator => builtin("pathSeparator", &value_docs::VARIABLES)?,
         Reference::Cwd => builtin("cwd", &value_docs::VARIABLES)?,
+        Reference::TooDeep(_) => format!("The server cannot be started: {}.", ExpandError::Deep),
         Reference::Unknown(_) => "Unknown variable: the server cannot be started.".to_owned(),
     };
     Some(Hover { span, markdown: format!("**{whole}**\n\n{description}") })

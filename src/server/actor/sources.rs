@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::spec::Dev;
-use crate::text::glob_reason;
+use crate::text::{glob, glob_reason};
 
 /// Builds and saves touch many files; the server restarts once there was no change for this long.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
@@ -30,10 +30,8 @@ impl SourceWatcher {
         for pattern in &dev.watch {
             let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
             let full = folder.join(pattern);
-            let glob = GlobBuilder::new(&full.to_string_lossy())
-                .literal_separator(true)
-                .build()
-                .map_err(|error| format!("`{pattern}` in `dev.watch` is not a valid glob: {}", glob_reason(&error)))?;
+            let glob = glob(&full.to_string_lossy(), |glob| glob.literal_separator(true))
+                .map_err(|reason| format!("`{pattern}` in `dev.watch` is not a valid glob: {reason}"))?;
             globs.add(glob);
             roots.push(literal_part(&full));
         }

@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     user_files: |homes| vec![homes.config.join("mcphub/servers.json")],
     read,
     expands: |reference, _| match reference {
-        Reference::Keyring(_) | Reference::Unknown(_) => false,
+        Reference::Keyring(_) | Reference::TooDeep(_) | Reference::Unknown(_) => false,
         Reference::Variable { default, .. } => default.is_none(),
         _ => true,
     },

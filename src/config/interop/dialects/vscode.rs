@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
     other_files: |homes| vec![homes.vscode().join("settings.json")],
     read,
     expands: |reference, written| match reference {
-        Reference::Keyring(_) | Reference::Unknown(_) => false,
+        Reference::Keyring(_) | Reference::TooDeep(_) | Reference::Unknown(_) => false,
         Reference::Variable { default, .. } => written.starts_with("${env:") && default.is_none(),
         _ => true,
     },

@@ -159,6 +159,7 @@ fn is_reference(value: &Node) -> bool {
         | Reference::UserHome
         | Reference::PathSeparator
         | Reference::Cwd
+        | Reference::TooDeep(_)
         | Reference::Unknown(_) => false,
     };
     let written = value.text().unwrap_or_default();
