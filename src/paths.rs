@@ -20,7 +20,7 @@ pub use reach::{code_roots, leads_through};
 pub use read::{Unreadable, read_file};
 #[cfg(test)]
 pub use repository::write_worktree;
-pub use repository::{in_main_checkout, real_target, repository, target_inside};
+pub use repository::{canonical, in_main_checkout, real_target, repository, target_inside};
 
 const NAME: &str = "mcp-sidecar";
 const MANAGED: &str = if cfg!(windows) { r"C:\ProgramData\mcp-sidecar\mcp.json" } else { "/etc/mcp-sidecar/mcp.json" };
@@ -146,7 +146,7 @@ impl Paths {
     pub fn private_folder(&self, workspace: Option<&Path>, server: &str) -> PathBuf {
         let workspace = match workspace {
             Some(folder) => {
-                let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+                let real = canonical(folder);
                 let name: String = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
                 let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());

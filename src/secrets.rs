@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::spec::Input;
 use crate::model::{Error, Result};
 use crate::paths::Paths;
-use crate::policy::trust::real;
+use crate::paths::canonical;
 use crate::text::{Secret, io_reason};
 pub use entry_lock::EntryLock;
 use vault::{FileVault, Names};
@@ -62,7 +62,7 @@ enum Backend {
 /// the same id does not get this answer.
 pub fn input_name(input: &Input) -> String {
     match (&input.file, input.scope.needs_trust()) {
-        (Some(file), true) => format!("input:{} of {}", input.id, real(file).display()),
+        (Some(file), true) => format!("input:{} of {}", input.id, canonical(file).display()),
         _ => format!("input:{}", input.id),
     }
 }

@@ -130,8 +130,17 @@ impl RecentDenials {
 #[derive(Clone, Default)]
 pub struct AllowedActions(Arc<Mutex<Vec<(AllowedAction, Instant)>>>);
 
-/// The agent, its session, and the whole action: the answer does not count for another change of the same file.
-pub type AllowedAction = (HookAgent, Option<String>, Arc<Map<String, Value>>);
+/// What two questions must have in common: the answer counts neither for another tool or folder, nor for another change of the
+/// same file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllowedAction {
+    pub agent: HookAgent,
+    pub session: Option<String>,
+    /// `None` if the agent does not name the same tool in both.
+    pub tool: Option<String>,
+    pub folder: PathBuf,
+    pub arguments: Arc<Map<String, Value>>,
+}
 
 impl AllowedActions {
     pub fn add(&self, action: AllowedAction) {

@@ -21,8 +21,8 @@ use crate::config::expand::{self, Reference};
 use crate::config::interop::Homes;
 use crate::config::{Definition, Environment, Environments, Launch, Loaded, Severity};
 use crate::model::{CallKind, HookAgent, Timestamp};
+use crate::paths::canonical;
 use crate::paths::{MANAGED_VARIABLE, Paths, make_private_folder};
-use crate::policy::trust::real;
 use crate::server::process;
 use crate::settings::Settings;
 use crate::store::CallQuery;
@@ -133,7 +133,8 @@ async fn versions(
     }
     for program in COMMON_PROGRAMS {
         let Ok(found) = process::find(program, environment.path(), &empty) else { continue };
-        let is_in_workspace = |folder: &Arc<Path>| found.starts_with(folder) || real(&found).starts_with(real(folder));
+        let is_in_workspace =
+            |folder: &Arc<Path>| found.starts_with(folder) || canonical(&found).starts_with(canonical(folder));
         if !folders.iter().any(is_in_workspace) {
             versions.insert(found.clone(), process::version(&found, environment, &empty).await);
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
-use crate::policy::trust::real;
+use crate::paths::canonical;
 
 /// The kind of front that opened the folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Claims {
             let mut folders = Vec::new();
             let all = claims.values().filter(|(claimed_by, _)| *claimed_by == wanted).flat_map(|(_, folders)| folders);
             for folder in all {
-                let place = real(folder);
+                let place = canonical(folder);
                 if !seen.contains(&place) {
                     seen.push(place);
                     folders.push(folder.clone());

@@ -193,7 +193,8 @@ pub fn folder(definition: &Definition, summary: &Summary) -> String {
 
 /// A server of the user whose launch was changed by another program than an attached editor.
 pub fn own_launch(definition: &Definition, summary: &Summary) -> String {
-    let why = "This change was not made in an editor with mcp-sidecar or with an mcp-sidecar command. If you did not make it, another program did: do not trust it.";
+    let why = "This change was not made in an editor with mcp-sidecar or with an mcp-sidecar command. If you did not \
+               make it, another program did: do not trust it.";
     format!("{why}\n{}", self::definition(definition, summary))
 }
 

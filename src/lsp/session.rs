@@ -17,7 +17,7 @@ use super::reference;
 use crate::config::Environment;
 use crate::engine::Engine;
 use crate::engine::folders::ClaimedBy;
-use crate::policy::trust::real;
+use crate::paths::canonical;
 use crate::settings::Files;
 
 pub struct EditorSession {
@@ -124,7 +124,8 @@ impl EditorSession {
     /// An editor without a root gets the folder of the first config file that it opens.
     pub fn adopt_folder(&self, file: &Path) {
         let paths = self.engine.paths();
-        let is_own = [paths.user_config(), paths.managed_config.clone()].iter().any(|own| real(own) == real(file));
+        let is_own =
+            [paths.user_config(), paths.managed_config.clone()].iter().any(|own| canonical(own) == canonical(file));
         let is_shell = self.info().abilities.as_ref().is_some_and(|abilities| abilities.shell);
         if is_own || is_shell || !self.folders.borrow().is_empty() {
             return;
@@ -179,7 +180,9 @@ impl EditorSession {
     /// A buffer, if it is `config.toml`.
     pub fn settings_document(&self, uri: &Url) -> Option<Document> {
         let own = self.engine.paths().settings_file();
-        self.documents.get(uri).filter(|document| document.path.as_deref().is_some_and(|path| real(path) == real(&own)))
+        self.documents
+            .get(uri)
+            .filter(|document| document.path.as_deref().is_some_and(|path| canonical(path) == canonical(&own)))
     }
 }
 

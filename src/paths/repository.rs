@@ -29,7 +29,7 @@ pub fn in_main_checkout(folder: &Path) -> PathBuf {
 }
 
 /// The canonical path, or the path itself if it does not exist.
-pub(super) fn canonical(path: &Path) -> PathBuf {
+pub fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 

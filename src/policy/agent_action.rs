@@ -68,9 +68,12 @@ pub enum ActionKind {
 }
 
 impl AgentAction {
+    /// The arguments that are commands of a shell.
+    pub const COMMANDS: &[&str] = &["command", "cmd"];
+
     pub fn new(agent: HookAgent, name: &str, arguments: Map<String, Value>, folder: &Path) -> Self {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-        let kind = match ["command", "cmd"].into_iter().find(|key| arguments.contains_key(*key)) {
+        let kind = match Self::COMMANDS.iter().copied().find(|key| arguments.contains_key(*key)) {
             _ if EDITS.contains(&name) => {
                 let file = FILES.iter().find_map(|key| text(key)).map(|file| folder.join(file));
                 ActionKind::Edit { file }
@@ -79,8 +82,12 @@ impl AgentAction {
                 // A list of words is not a text for a shell, but is shown and ruled like one.
                 let text = text(key)
                     .map_or_else(|| arguments.get(key).map(Value::to_string).unwrap_or_default(), str::to_owned);
-                let others: usize = arguments.values().map(|value| value.to_string().len()).sum();
-                let read = if others > MAX_ARGUMENTS { ShellCommand::unread() } else { ShellCommand::read(&text) };
+                let size: usize = arguments.values().map(|value| value.to_string().len()).sum();
+                let read = match arguments.get(key).and_then(words) {
+                    _ if size > MAX_ARGUMENTS => ShellCommand::unread(),
+                    Some(words) => ShellCommand::of_words(&words),
+                    None => ShellCommand::read(&text),
+                };
                 ActionKind::Shell { key, read, text }
             }
             None => match text("url") {
@@ -136,21 +143,33 @@ impl AgentAction {
     }
 
     /// The arguments in every way that a rule could be meant about them: as they are, and for a shell with each command
-    /// that is in the text.
+    /// that is in the text. If the text was not read whole, also without a command: a rule that denies any command applies,
+    /// because what was not read may be that command.
     pub fn readings(&self) -> Vec<Map<String, Value>> {
         let mut readings = vec![(*self.arguments).clone()];
-        if let ActionKind::Shell { read, key, .. } = &self.kind {
+        if let ActionKind::Shell { read, .. } = &self.kind {
             // Two names for the same argument would let one of them past a rule about the other.
+            let mut others = (*self.arguments).clone();
+            others.retain(|name, _| !Self::COMMANDS.contains(&name.as_str()));
             let with = |command: &String| {
-                let mut arguments = (*self.arguments).clone();
-                for name in ["command", *key] {
-                    arguments.insert(name.to_owned(), Value::String(command.clone()));
+                let mut arguments = others.clone();
+                for name in Self::COMMANDS {
+                    arguments.insert((*name).to_owned(), Value::String(command.clone()));
                 }
                 arguments
             };
             readings.extend(read.commands.iter().map(with));
+            readings.extend((!read.is_read_whole()).then_some(others));
         }
         readings
+    }
+
+    /// Whether rules see everything that it does, as far as its arguments show it.
+    pub fn is_read_whole(&self) -> bool {
+        match &self.kind {
+            ActionKind::Shell { read, .. } => read.is_read_whole(),
+            ActionKind::Edit { .. } | ActionKind::Fetch { .. } | ActionKind::Other => true,
+        }
     }
 
     /// Whether a rule may allow it.
@@ -176,4 +195,9 @@ impl AgentAction {
             ActionKind::Edit { .. } | ActionKind::Fetch { .. } | ActionKind::Other => Vec::new(),
         }
     }
+}
+
+/// The words of a command that is a list.
+fn words(command: &Value) -> Option<Vec<String>> {
+    command.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
 }

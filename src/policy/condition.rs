@@ -8,11 +8,12 @@ mod paths;
 
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use crate::config::spec::Condition;
+use crate::text::glob;
 pub use paths::PathContext;
 use paths::{Folder, is_plain, normalize, readings};
 
@@ -53,7 +54,9 @@ pub struct Conditions(Vec<(String, Check)>);
 enum Check {
     /// A pattern with a `/` is about paths.
     PathGlob(GlobMatcher),
-    Glob(GlobMatcher),
+    Glob(TextGlob),
+    /// The same for a command of a shell: its words are known exactly.
+    Command(TextGlob),
     In(Vec<Value>),
     Matches {
         whole: Regex,
@@ -70,7 +73,11 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 impl Conditions {
     pub fn new(when: &[(String, Condition)], context: &PathContext) -> Self {
-        Self(when.iter().map(|(path, condition)| (path.clone(), Check::new(condition, context))).collect())
+        let check = |path: &str, condition: &Condition| match condition {
+            Condition::Glob(pattern) if context.is_command(path) => Check::of_text(pattern, Check::Command),
+            condition => Check::new(condition, context),
+        };
+        Self(when.iter().map(|(path, condition)| (path.clone(), check(path, condition))).collect())
     }
 
     pub fn hold(&self, arguments: &Map<String, Value>, context: &PathContext) -> Truth {
@@ -86,11 +93,11 @@ impl Conditions {
 impl Check {
     fn new(condition: &Condition, context: &PathContext) -> Self {
         match condition {
-            Condition::Glob(pattern) => match GlobBuilder::new(pattern).literal_separator(true).build() {
-                Ok(glob) if pattern.contains('/') => Self::PathGlob(glob.compile_matcher()),
-                Ok(glob) => Self::Glob(glob.compile_matcher()),
-                Err(_) => Self::Broken,
-            },
+            Condition::Glob(pattern) if pattern.contains('/') => {
+                let glob = glob(pattern, |glob| glob.literal_separator(true));
+                glob.map_or(Self::Broken, |glob| Self::PathGlob(glob.compile_matcher()))
+            }
+            Condition::Glob(pattern) => Self::of_text(pattern, Self::Glob),
             Condition::In(values) => Self::In(values.clone()),
             Condition::Matches(pattern) => {
                 let compile = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
@@ -107,6 +114,14 @@ impl Check {
         }
     }
 
+    fn of_text(pattern: &str, check: fn(TextGlob) -> Self) -> Self {
+        let compile = |stops| glob(pattern, |glob| glob.literal_separator(stops)).map(|glob| glob.compile_matcher());
+        match (compile(true), compile(false)) {
+            (Ok(within_parts), Ok(anywhere)) => check(TextGlob { within_parts, anywhere }),
+            _ => Self::Broken,
+        }
+    }
+
     /// A list means every element.
     fn holds(&self, value: &Value, context: &PathContext) -> Truth {
         match (self, value) {
@@ -120,6 +135,7 @@ impl Check {
                 (false, false) => Truth::No,
             },
             (Self::Glob(glob), Value::String(text)) => plain_glob(glob, text),
+            (Self::Command(glob), Value::String(text)) => glob.holds(text),
             (Self::PathGlob(glob), Value::String(text)) => path_glob(glob, text, context),
             (Self::Inside(folder), Value::String(text)) => folder.contains(text, context),
             _ => Truth::Unknown,
@@ -127,15 +143,31 @@ impl Check {
     }
 }
 
-/// A glob for a text that is not a path. `*` does not match `/`, so neither may anything that can be read as one.
-fn plain_glob(glob: &GlobMatcher, text: &str) -> Truth {
-    let holds = Truth::from(glob.is_match(text));
+/// A glob for a text that is not a path. People read `*` as anything, but what `rm *` allows must not be another folder. So
+/// whether it matches a `/` is unknown.
+struct TextGlob {
+    within_parts: GlobMatcher,
+    anywhere: GlobMatcher,
+}
+
+impl TextGlob {
+    fn holds(&self, text: &str) -> Truth {
+        match (self.within_parts.is_match(text), self.anywhere.is_match(text)) {
+            (true, _) => Truth::Yes,
+            (false, true) => Truth::Unknown,
+            (false, false) => Truth::No,
+        }
+    }
+}
+
+/// A text that a server may read as another one is neither matched nor different.
+fn plain_glob(glob: &TextGlob, text: &str) -> Truth {
     let odd = text.contains(|c: char| c.is_control() || c == '\\')
         || text.trim() != text
         || text.starts_with(['~', '$', '"', '\''])
         || text.split('/').any(|part| part == "..")
         || has_percent_code(text);
-    if odd { Truth::Unknown } else { holds }
+    if odd { Truth::Unknown } else { glob.holds(text) }
 }
 
 /// A glob for paths: the text without `//`, `.` and `..`, and where its links lead.

@@ -222,6 +222,15 @@ mod tests {
         };
         let (one, two) = (r#"{"type":"object","properties":{}}"#, r#"{"properties":{},"type":"object"}"#);
         assert_eq!(Pin::of(&shuffled(one)).changed(&shuffled(two)), None);
+        let (one, two) = (r#"{"anyOf":[{"type":"a","title":"b"}]}"#, r#"{"anyOf":[{"title":"b","type":"a"}]}"#);
+        assert_eq!(Pin::of(&shuffled(one)).changed(&shuffled(two)), None, "also inside of a list");
+    }
+
+    #[test]
+    fn a_change_beyond_the_stored_part_is_reported_without_lines() {
+        let long = |end: &str| tool(&format!("{}{end}", "x".repeat(200_000)));
+        let changed = Pin::of(&long("a")).changed(&long("b")).unwrap();
+        assert_eq!(changed, ["  the difference is beyond the part that is stored for comparison"]);
     }
 
     #[test]

@@ -22,3 +22,19 @@ pub fn location(scope: Scope, file: Option<&Path>, line: Option<u32>) -> String 
     }
     location
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_names_the_scope_or_the_hidden_folder_of_a_file() {
+        let at = |scope, file: Option<&str>, line| location(scope, file.map(Path::new), line);
+        assert_eq!(at(Scope::Project, Some("/shop/mcp.json"), Some(11)), "mcp.json:12");
+        assert_eq!(at(Scope::Project, Some("/shop/.vscode/mcp.json"), None), ".vscode/mcp.json");
+        assert_eq!(at(Scope::Local, Some("/shop/.vscode/mcp.json"), Some(0)), ".vscode/mcp.json:1");
+        assert_eq!(at(Scope::User, Some("/home/me/.config/mcp.json"), Some(2)), "user mcp.json:3");
+        assert_eq!(at(Scope::Managed, Some("/etc/mcp.json"), None), "managed mcp.json");
+        assert_eq!(at(Scope::Session, None, Some(2)), "session");
+    }
+}

@@ -21,11 +21,11 @@ pub fn imitated<'a>(definition: &Definition, config: &'a Config) -> Option<&'a S
 /// How a name looks at a glance: without case and separators, and with one character for those that look alike.
 pub fn appearance(name: &str) -> String {
     let same = |c: char| match c.to_ascii_lowercase() {
-        'i' | 'l' | '1' => 'l',
-        'o' | '0' => 'o',
-        's' | '5' => 's',
-        'z' | '2' => 'z',
-        'b' | '8' => 'b',
+        'i' | '1' => 'l',
+        '0' => 'o',
+        '5' => 's',
+        '2' => 'z',
+        '8' => 'b',
         c => c,
     };
     let plain: String = name.chars().filter(|c| !matches!(c, '-' | '_')).map(same).collect();
@@ -52,7 +52,11 @@ pub fn warning(tool: &str, other: &ServerName) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::config::spec::Hidden;
+    use crate::model::Scope;
 
     #[test]
     fn names_that_look_alike_are_equal_at_a_glance() {
@@ -75,7 +79,37 @@ mod tests {
         assert!(found("fs/read").is_some());
         assert_eq!(found("fsync"), None);
         assert_eq!(found("write_file"), None);
+        assert_eq!(found("db__write"), None);
         assert_eq!(found("evil__own"), None, "its own name is not an imitation");
+    }
+
+    fn server(key: &str, scope: Scope, hides: &[Scope]) -> Definition {
+        let hidden = |scope: &Scope| Hidden { scope: *scope, file: None, key_span: 0..0, line: 0, tools: Vec::new() };
+        let key = ServerName::new(key).unwrap();
+        let definition = crate::policy::tests::definition(scope, "/mcp.json", &[]);
+        Definition { name: key.clone(), key, hides: hides.iter().map(hidden).collect(), ..definition }
+    }
+
+    #[test]
+    fn a_server_of_a_project_can_imitate_only_a_server_of_the_user() {
+        use Scope::{Local, Project, User};
+        let github = |scope, hides: &[Scope]| server("github", scope, hides);
+        for (own, other, expected) in [
+            (server("GitHub", Project, &[]), github(User, &[]), true),
+            (server("g1thub", Local, &[]), github(Scope::Managed, &[]), true),
+            (server("gitlab", Project, &[]), github(User, &[]), false),
+            (server("GitHub", User, &[]), github(User, &[]), false),
+            (server("GitHub", Project, &[]), github(Project, &[]), false),
+            (server("GitHub", Project, &[]), github(Project, &[Local]), false),
+            // The server of the user exists, although this project overrides it.
+            (server("GitHub", Project, &[]), github(Local, &[Project, User]), true),
+            (server("github", Project, &[]), github(User, &[]), false),
+        ] {
+            let servers = [(other.name.clone(), Arc::new(other))].into();
+            let config = Config { servers, ..Config::default() };
+            let found = imitated(&own, &config).map(ServerName::as_str);
+            assert_eq!(found, expected.then_some("github"), "{} of {}", own.key, own.scope);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::model::{Subject, Tool};
-use crate::text::{mask, visible};
+use crate::text::{changed_lines, mask, visible};
 
 /// A tool's definition as it was shown. The digest is compared; the text is for the diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,16 +49,7 @@ impl Pin {
 
 /// Removed (`- `) and added (`+ `) lines.
 pub fn difference(old: &str, new: &str) -> Vec<String> {
-    let difference = similar::TextDiff::from_lines(old, new);
-    let mut lines = Vec::new();
-    for change in difference.iter_all_changes() {
-        let sign = match change.tag() {
-            similar::ChangeTag::Delete => '-',
-            similar::ChangeTag::Insert => '+',
-            similar::ChangeTag::Equal => continue,
-        };
-        lines.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
-    }
+    let mut lines: Vec<_> = changed_lines(old, new).iter().map(|(sign, line)| format!("{sign} {line}")).collect();
     if lines.is_empty() {
         lines.push("  the difference is beyond the part that is stored for comparison".to_owned());
     }

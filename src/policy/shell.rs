@@ -13,10 +13,15 @@ use std::collections::BTreeSet;
 
 /// Longer texts are not read.
 const MAX_BYTES: usize = 64 << 10;
-/// How many commands are found in one text.
-const MAX_COMMANDS: usize = 256;
+/// How many commands are found in one text. Each line of a document (`<<EOF`) counts as one.
+const MAX_COMMANDS: usize = 4_096;
 /// How deep substitutions are nested.
 const MAX_DEPTH: usize = 8;
+/// How many braces are nested in one text.
+const MAX_BRACES: usize = 32;
+/// How many bytes and words are read in all. Nested commands are read repeatedly, so a short text could take an unbounded
+/// amount of work.
+const MAX_WORK: usize = 1 << 20;
 const TOO_MUCH: &str = "more than is read";
 
 /// What a command was found to be.
@@ -29,10 +34,20 @@ pub struct ShellCommand {
     pub commands: BTreeSet<String>,
     /// The number of commands that were found directly in the text.
     count: usize,
-    /// The text is read as other shells than bash do, where that makes a difference.
-    reads_otherwise: bool,
-    /// … and has been read so.
-    is_read_otherwise: bool,
+    /// How many bytes and words were read.
+    work: usize,
+    dialect: Dialect,
+    /// The text has arithmetic, in which single quotes quote nothing.
+    has_arithmetic: bool,
+}
+
+/// How a text is read where shells differ. The default is how bash reads it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Dialect {
+    /// `$'` does not begin a quote with escapes, and `'` is a usual character in `"${name:-'}"`.
+    has_simple_quotes: bool,
+    /// `<<` shifts a number.
+    has_no_documents: bool,
 }
 
 impl ShellCommand {
@@ -45,6 +60,13 @@ impl ShellCommand {
         found
     }
 
+    /// A command that is a list of words. Whether a shell reads them is not known, so it is not plain.
+    pub fn of_words(words: &[String]) -> Self {
+        let mut found = Self { not_plain: ["a list of words"].into(), ..Self::default() };
+        commands::add(&mut found, words, 0);
+        found
+    }
+
     /// A command that is not read, because it comes with more than is compared.
     pub fn unread() -> Self {
         Self { not_plain: [TOO_MUCH].into(), ..Self::default() }
@@ -54,20 +76,27 @@ impl ShellCommand {
         self.not_plain.is_empty()
     }
 
-    fn scan(&mut self, text: &str, depth: usize) {
-        if text.len() > MAX_BYTES || depth > MAX_DEPTH {
-            self.not_plain.insert(TOO_MUCH);
-            return;
-        }
-        scanner::Scanner::new(self, text, depth).run();
+    /// Whether `commands` has every command, as far as a text shows them.
+    pub fn is_read_whole(&self) -> bool {
+        !self.not_plain.contains(TOO_MUCH)
     }
 
-    fn add(&mut self, words: &[String]) {
-        if self.commands.len() >= MAX_COMMANDS {
+    fn scan(&mut self, text: &str, depth: usize) {
+        if text.len() <= MAX_BYTES && depth <= MAX_DEPTH && self.may_read(text.len()) {
+            scanner::Scanner::new(self, text, depth).run();
+        } else {
             self.not_plain.insert(TOO_MUCH);
-            return;
         }
-        self.commands.insert(words.join(" "));
+    }
+
+    /// Counts what is read next. Returns false if it is too much.
+    fn may_read(&mut self, amount: usize) -> bool {
+        self.work = self.work.saturating_add(amount).saturating_add(1);
+        let may_read = self.work <= MAX_WORK && self.commands.len() < MAX_COMMANDS;
+        if !may_read {
+            self.not_plain.insert(TOO_MUCH);
+        }
+        may_read
     }
 }
 

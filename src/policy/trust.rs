@@ -25,9 +25,10 @@ use crate::config::expand::Values;
 use crate::config::spec::Stdio;
 use crate::config::{Config, Definition, Environment};
 use crate::model::ServerName;
+use crate::paths::canonical;
 use crate::text::{MASK, exact};
 pub use fingerprint::Fingerprint;
-pub use own_launch::{changed_launches, own_launches};
+pub use own_launch::{changed_launches, own_launch, own_launches};
 pub use summary::Summary;
 pub use workspace::{is_independent, runs_inside, touches};
 
@@ -70,7 +71,7 @@ impl TrustKey {
     pub fn of(definition: &Definition) -> Option<Self> {
         definition.scope.needs_trust().then(|| {
             let folder = definition.folder.as_deref().or_else(|| definition.file.as_deref()?.parent());
-            Self { project: real(folder.unwrap_or(Path::new("/"))), server: definition.key.clone() }
+            Self { project: canonical(folder.unwrap_or(Path::new("/"))), server: definition.key.clone() }
         })
     }
 }
@@ -230,11 +231,6 @@ fn shown(value: &str) -> String {
         shown.push_str(part.get(tag.map_or(0, |tag| tag.len() + 1)..).unwrap_or_default());
     }
     exact(&shown)
-}
-
-/// The canonical path, or the path itself if it cannot be resolved.
-pub fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! matches for certain only if the URI is plain, so that everyone reads it alike, and surely does not match only if it
 //! matches in no reading. Otherwise it is unknown, and the rule can only restrict.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobMatcher};
 use regex::RegexBuilder;
 
 use super::condition::Truth;
 use super::glob::NameGlob;
-use crate::text::has_invisible;
+use crate::text::{glob, has_invisible};
 
 /// How often a URI is decoded. More layers than this have no purpose but to hide something.
 const MAX_DECODED: usize = 4;
@@ -31,12 +31,12 @@ pub struct UriPattern {
 impl UriPattern {
     /// A URI, a glob, or a template as the server lists it.
     pub fn new(text: &str) -> Self {
-        let wild = with_wildcards(text);
-        Self { text: text.to_owned(), glob: NameGlob::new(text), loose: loose(&wild) }
+        let build = |text: &str| glob(text, |glob| glob.case_insensitive(true)).ok().or_else(|| literal(text));
+        Self { text: text.to_owned(), glob: NameGlob::new(text), loose: loose(&with_wildcards(text), build) }
     }
 
     pub fn literal(uri: &str) -> Self {
-        Self { text: uri.to_owned(), glob: NameGlob::Literal(uri.to_owned()), loose: loose(&globset::escape(uri)) }
+        Self { text: uri.to_owned(), glob: NameGlob::Literal(uri.to_owned()), loose: loose(uri, literal) }
     }
 
     /// `template` is the template of the server that the URI is an instance of.
@@ -54,14 +54,16 @@ impl UriPattern {
 }
 
 /// The globs for readings: as written, and decoded.
-fn loose(pattern: &str) -> Vec<GlobMatcher> {
+fn loose(pattern: &str, build: impl Fn(&str) -> Option<Glob>) -> Vec<GlobMatcher> {
     let decoded = decode(pattern);
     let texts = [Some(pattern.to_owned()), decoded].into_iter().flatten().flat_map(|text| [normal(&text), text]);
-    let build = |text: String| {
-        let glob = |text: &str| GlobBuilder::new(text).case_insensitive(true).literal_separator(false).build();
-        glob(&text).or_else(|_| glob(&globset::escape(&text))).ok()
-    };
-    texts.filter_map(build).map(|glob| glob.compile_matcher()).collect()
+    texts.filter_map(|text| build(&text)).map(|glob| glob.compile_matcher()).collect()
+}
+
+/// A glob that matches only this text. It needs no limits: it has no groups, and is compiled in linear time. One of the
+/// readings that it is compared with is in lower case.
+fn literal(text: &str) -> Option<Glob> {
+    Glob::new(&globset::escape(text)).ok()
 }
 
 /// `file:///{+path}` as `file:///*`. A group with a comma and without an operator is a list of alternatives.
@@ -338,6 +340,18 @@ mod tests {
     }
 
     #[test]
+    fn no_spelling_of_a_long_uri_escapes_a_denial() {
+        for part in ["?a=[1]&", "{{", "}", "%7b{x,", "é"] {
+            let uri = format!("db://x/{}", part.repeat(1_000));
+            for rule in [UriPattern::literal(&uri), UriPattern::new(&uri)] {
+                assert_ne!(rule.matches(&uri, None), Truth::No, "{part}");
+                assert_ne!(rule.matches(&uri.replacen("db:", "DB:", 1), None), Truth::No, "{part}");
+                assert_ne!(rule.matches(&uri.replacen("x/", "%78/", 1), None), Truth::No, "{part}");
+            }
+        }
+    }
+
+    #[test]
     fn a_template_is_matched_to_its_end() {
         for (template, uri, expected) in [
             ("db://{table}/rows", "db://users/rows", true),
@@ -357,6 +371,30 @@ mod tests {
         }
         assert!(is_instance(&"a".repeat(MAX_TEMPLATE), &"a".repeat(MAX_TEMPLATE)));
         assert!(!is_instance(&"a".repeat(MAX_TEMPLATE + 1), &"a".repeat(MAX_TEMPLATE + 1)));
+    }
+
+    #[test]
+    fn a_uri_is_plain_only_with_a_scheme_in_lower_case() {
+        let is = |pattern: &str, uri: &str| UriPattern::new(pattern).matches(uri, None);
+        assert_eq!(is("a1+b-c.d://*", "a1+b-c.d://x/y"), Truth::Yes);
+        for (pattern, uri) in [("etc/*", "etc/passwd"), ("d?://x/*", "dB://x/a"), ("d?://x/*", "d_://x/a")] {
+            assert_eq!(is(pattern, uri), Truth::Unknown, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_uri_in_other_letters_or_with_other_slashes_may_be_the_same() {
+        for (literal, uri) in [
+            ("db://x/a", "db://x//a"),
+            ("db://x/a", "db://x/%252e/a"),
+            ("db://x/a", "DB://X/%41"),
+            // Only their lower case is equal.
+            ("db://x/i\u{307}", "db://x/\u{130}"),
+        ] {
+            assert_eq!(UriPattern::literal(literal).matches(uri, None), Truth::Unknown, "{uri}");
+        }
+        assert_eq!(UriPattern::new(r"db://x/\[a\]").matches("DB://x/[a]", None), Truth::Unknown);
+        assert_eq!(UriPattern::literal("db://x/a").matches("db://x/b/a", None), Truth::No);
     }
 
     /// What is not a plain URI may be read in a way that we do not know.

@@ -211,11 +211,11 @@ async fn a_question_without_anyone_to_ask_is_refused_without_a_way_around_it() {
     let host = Host::new(json!({ "demo": demo(json!({ "add": "deny" })) }));
     let folder = host.home.project().file_name().unwrap().to_str().unwrap().to_owned();
     let place = format!("The user can allow this in an editor that has `{folder}` open.");
-    let nobody = format!("`mcp__demo__echo` was not allowed: there was no one to ask. {place}");
-    let nobody = nobody.as_str();
+    let unasked = format!("`mcp__demo__echo` was not allowed: there was no one to ask. {place}");
+    let unasked = unasked.as_str();
     let mut plain = connect(&host, json!({})).await;
     begin_echo(&mut plain, 2, "x").await;
-    assert_eq!(text(&plain.next().await), nobody);
+    assert_eq!(text(&plain.next().await), unasked);
     // Programs without a user answer such a question themselves.
     let mut headless = connect(&host, json!({ "elicitation": {} })).await;
     let by = "declined in the dialog of the agent `liner`, by the user or by the agent itself";
@@ -223,7 +223,7 @@ async fn a_question_without_anyone_to_ask_is_refused_without_a_way_around_it() {
     let declined = format!(
         "`mcp__demo__echo` was not allowed: there was no one to ask, or the user declined in the agent's dialog. {place}"
     );
-    let endings = [("cancel", nobody, "there was no one to ask"), ("decline", &*declined, by)];
+    let endings = [("cancel", unasked, "there was no one to ask"), ("decline", &*declined, by)];
     for (id, (action, said, decided_by)) in (2..).zip(endings) {
         begin_echo(&mut headless, id, "x").await;
         let asked = headless.next().await;
@@ -239,7 +239,7 @@ async fn a_question_without_anyone_to_ask_is_refused_without_a_way_around_it() {
     begin_echo(&mut plain, 4, "x").await;
     question(&mut editor).await;
     drop(editor);
-    assert_eq!(text(&plain.next().await), nobody, "the last editor has closed");
+    assert_eq!(text(&plain.next().await), unasked, "the last editor has closed");
 }
 
 #[tokio::test]
@@ -331,6 +331,7 @@ async fn a_denied_call_is_not_asked_again_at_once() {
     let again = agent.next().await;
     assert!(text(&again).contains("the user denied it: not on this branch"), "{again:#}");
     assert_ne!(text(&again), denied, "the agent learns that it asked again");
+    assert!(last_record(&host).await.decided_by.ends_with(", less than a minute ago"));
     begin_echo(&mut agent, 4, "y").await;
     let other = question(&mut editor).await;
     assert_eq!(other.arguments, Some(json!({ "text": "y" })), "other arguments are another call");

@@ -15,6 +15,7 @@ mod hidden_text;
 mod limits;
 mod nonconforming_lists;
 mod notifications;
+mod own_tools;
 mod protocol_versions;
 mod raw_agent;
 mod reads;

@@ -26,8 +26,13 @@ impl Host {
     }
 
     pub fn with(servers: Value, settings: Settings) -> Self {
+        Self::with_config(json!({ "servers": servers }), settings)
+    }
+
+    /// An engine with this config file of the user.
+    pub fn with_config(config: Value, settings: Settings) -> Self {
         let home = Home::new();
-        std::fs::write(home.path("config/mcp.json"), json!({ "servers": servers }).to_string()).unwrap();
+        std::fs::write(home.path("config/mcp.json"), config.to_string()).unwrap();
         let engine = Engine::start(home.paths(), settings);
         let endpoint = Endpoint::new(engine.clone());
         Self { home, engine, endpoint }

@@ -1,5 +1,6 @@
 //! Fields of a call that MCP does not define reach the server. A condition about arguments does not allow them.
 
+use mcp_sidecar::protocol::commands::{Away, AwayAllow};
 use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 
@@ -99,4 +100,30 @@ async fn a_call_with_unknown_fields_is_refused_if_the_user_cannot_see_them() {
     let hidden = json!({ "name": "new__echo", "arguments": { "text": "a" }, "_meta": meta });
     let refused = agent.ask(4, "tools/call", hidden).await;
     assert!(refused["result"]["isError"] == true || refused["error"].is_object(), "{refused:#}");
+}
+
+/// It was given for the call as it was refused, which had no such fields.
+#[tokio::test]
+async fn a_permission_in_advance_does_not_cover_unknown_fields() {
+    let host = Host::new(with_rule(json!("require-approval")));
+    editor(&host).await.quit().await;
+    let mut editors = host.engine.editors().subscribe();
+    editors.wait_for(|editors| *editors == 0).await.unwrap();
+    host.engine.away().await.unwrap();
+    let mut agent = agent(&host).await;
+    let plain = json!({ "name": "new__echo", "arguments": { "text": "a" } });
+    let refused = agent.ask(2, "tools/call", plain.clone()).await;
+    assert!(refused.to_string().contains("there was no one to ask"), "{refused:#}");
+    let mut editor = editor(&host).await;
+    let call_id = editor.call(Away {}).await.unwrap().refused.remove(0).call_id;
+    for (id, params, is_asked) in [(3, call(json!(1)), true), (4, plain, false)] {
+        editor.call(AwayAllow { call_id: call_id.clone() }).await.unwrap();
+        agent.begin(id, "tools/call", params).await;
+        if is_asked {
+            let asked = question(&mut editor).await;
+            editor.call(resolve(&asked, "deny")).await.unwrap();
+        }
+        let answer = agent.next().await;
+        assert_eq!(answer["result"]["isError"] == true, is_asked, "{answer:#}");
+    }
 }

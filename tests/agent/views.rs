@@ -65,7 +65,7 @@ async fn each_agent_has_its_own_section_in_the_settings() {
     let mut agent = host.agent().await;
     let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.contains(&"one__echo".to_owned()) && tools.contains(&"two__take_note".to_owned()), "{tools:?}");
-    let options = AgentOptions { label: Some("somebody".to_owned()), ..AgentOptions::default() };
+    let options = AgentOptions { label: Some("other".to_owned()), ..AgentOptions::default() };
     let mut other = RawAgent::new(host.connect_as(options, 1 << 20));
     other.initialize(json!({})).await;
     let tools = names(&other.ask(1, "tools/list", json!({})).await, "tools");
@@ -100,6 +100,34 @@ async fn a_ceiling_overrides_levels_and_earlier_answers() {
     assert_eq!(policy.agents[0].agent, "liner", "{policy:?}");
     assert_eq!(policy.agents[0].level, Level::RequireApproval);
     assert!(policy.agents[0].source.starts_with("config.toml agents.liner.ceiling ("));
+}
+
+/// The same answer counts for the user and for other agents.
+#[tokio::test]
+async fn an_earlier_answer_does_not_raise_an_agent_above_its_ceiling() {
+    let (settings, problems) = Settings::from_toml("[agents.liner]\nceiling = 'require-approval'\n");
+    assert_eq!(problems, []);
+    let host = Host::with(json!({ "one": demo(json!({})) }), settings);
+    let mut editor = open_editor(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let asks = |changed: &ApprovalsChanged| !changed.approvals.is_empty();
+    let own = editor.start(tool_call("mcp__one__echo", json!({ "text": "mine" })));
+    let asked = editor.event_where(asks).await.approvals.remove(0);
+    editor.call(resolve(&asked, "allow-session")).await.unwrap();
+    editor.answer(own).await.unwrap();
+    editor.event_where(|changed| !asks(changed)).await;
+
+    let options = AgentOptions { label: Some("other".to_owned()), ..AgentOptions::default() };
+    let mut other = RawAgent::new(host.connect_as(options, 1 << 20));
+    other.initialize(json!({})).await;
+    assert_eq!(text(&other.call(2, "one__echo", json!({ "text": "x" })).await), "x");
+    agent.begin(3, "tools/call", json!({ "name": "one__echo", "arguments": { "text": "x" } })).await;
+    let asked = editor.event_where(asks).await.approvals.remove(0);
+    assert_eq!(asked.options, ["allow-once", "deny", "disable"], "{asked:?}");
+    editor.call(resolve(&asked, "deny")).await.unwrap();
+    assert_eq!(agent.next().await["result"]["isError"], true);
 }
 
 #[tokio::test]

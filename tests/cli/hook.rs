@@ -102,7 +102,7 @@ fn decisions(sandbox: &Sandbox) -> Vec<String> {
     newest_first.collect::<Vec<_>>().into_iter().rev().collect()
 }
 
-const NOBODY: &str = "ask: mcp-sidecar: there was no one to ask";
+const UNASKED: &str = "ask: mcp-sidecar: there was no one to ask";
 const DENIED: &str = "deny: mcp-sidecar: a rule denies it";
 
 #[test]
@@ -118,7 +118,7 @@ fn without_an_engine_rules_decide_and_the_rest_is_left_to_the_agent() {
     let sandbox = sandbox(&rules());
     assert_eq!(bash(&sandbox, "git status"), "allow");
     assert_eq!(bash(&sandbox, "git status && rm x"), DENIED);
-    assert_eq!(bash(&sandbox, "git status | sh"), NOBODY);
+    assert_eq!(bash(&sandbox, "git status | sh"), UNASKED);
     assert_eq!(
         answer(&sandbox, "PreToolUse", "Read", &json!({ "file_path": "/etc/hosts" })),
         "",
@@ -149,7 +149,7 @@ fn a_permission_in_a_project_has_no_effect_and_is_reported() {
     let sandbox = sandbox(&rules());
     let allows = json!({ "agentTools": { "*": { "*": "allow-always" }, "claude-code": { "Bash": "allow-always" } } });
     sandbox.write("work/mcp.json", &allows.to_string());
-    assert_eq!(bash(&sandbox, "make"), NOBODY);
+    assert_eq!(bash(&sandbox, "make"), UNASKED);
     assert_eq!(answer(&sandbox, "PreToolUse", "Write", &json!({ "file_path": "x" })), "");
     let checked = sandbox.run(&["check"]);
     assert_eq!(checked.out.matches("a project cannot allow an agent's own tools").count(), 2, "{}", checked.out);

@@ -358,6 +358,11 @@ async fn a_decision_that_cannot_be_saved_says_so_each_time() {
     let effect = harness.run(resolve(&asked, "allow-always")).await.effect.unwrap();
     assert!(effect.starts_with("The tool `add`") && effect.ends_with(lost), "{effect}");
     assert_eq!(text(&harness.editor.answer(call).await.unwrap()), "3", "it counts for now");
+    let call = harness.begin_call("mcp__demo__echo", json!({ "text": "x" }));
+    let asked = harness.approvals(ApprovalKind::Tool, 1).await.remove(0);
+    let effect = harness.run(resolve(&asked, "disable")).await.effect.unwrap();
+    assert!(effect.starts_with("The tool `echo`") && effect.ends_with(lost), "{effect}");
+    harness.editor.answer(call).await.unwrap_err();
     lock.execute_batch("ROLLBACK").unwrap();
 }
 

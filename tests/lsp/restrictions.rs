@@ -156,7 +156,8 @@ async fn a_call_that_took_too_long_offers_to_raise_the_timeout() {
     )
     .await;
     harness.until("slow", Status::Connected).await;
-    let late = harness.call("mcp__slow__countdown", json!({ "from": 3, "interval": 300 })).await.unwrap_err();
+    let much_later = json!({ "from": 3, "interval": 5000 });
+    let late = harness.call("mcp__slow__countdown", much_later.clone()).await.unwrap_err();
     assert_eq!(late.kind(), Some(ErrorKind::Timeout), "{late}");
     let remedy = late.data.unwrap().remedy.expect("what to do");
     assert_eq!(
@@ -167,7 +168,8 @@ async fn a_call_that_took_too_long_offers_to_raise_the_timeout() {
     harness.editor.raw_command(&remedy.command, Value::Object(remedy.arguments)).await.unwrap();
     let file = std::fs::read_to_string(harness.home.paths().user_config()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&file).unwrap()["servers"]["slow"]["timeout"], 0.4);
-    harness.call("mcp__slow__countdown", json!({ "from": 3, "interval": 300 })).await.unwrap();
+    let late = harness.call("mcp__slow__countdown", much_later).await.unwrap_err();
+    assert!(late.message.contains("within 0.4 s"), "{late}");
     for wrong in [0.0, -1.0, f64::from(1 << 30)] {
         let refused = harness.fails(ServerTimeout { server: name("slow"), timeout: wrong }).await;
         assert_eq!(refused.kind(), Some(ErrorKind::InvalidParams), "{wrong}");

@@ -416,6 +416,8 @@ async fn an_answer_that_comes_too_late_says_that_it_had_no_effect() {
     std::fs::write(home.paths().user_config(), user).unwrap();
     let engine = Engine::start(home.paths(), Settings::default());
     let mut other = open_editor(&home, &engine).await;
+    // By the time of an answer it has joined, so the next editor is not told.
+    assert!(other.call(Approvals::default()).await.unwrap().approvals.is_empty());
     let (mut editor, _end) = attach_to(&engine);
     editor.ignore("textDocument/publishDiagnostics");
     editor.handle("window/showMessageRequest", move |_| {

@@ -71,6 +71,10 @@ pub enum HookAnswer {
 /// The decision about a call that the agent asks its user about. It is not a denial.
 const ASK: &str = "ask";
 
+/// Why a rule denies a command that was not read whole.
+const UNREAD: &str = "a rule denies some commands, and this one is too long or too deeply nested to be checked; split it into \
+                      shorter commands, or write long texts with a tool for files";
+
 impl Engine {
     /// Answers the hook of an agent. Dropping the future withdraws the question, and records that.
     /// `process` is the hook's, if it is known.
@@ -173,6 +177,7 @@ impl HookTask {
                 // Agents do not get to know where the rules are.
                 let reason = match &error {
                     Error::Denied { reason, rule: None, .. } => reason.clone(),
+                    _ if !self.action.is_read_whole() => UNREAD.to_owned(),
                     _ => "a rule denies it".to_owned(),
                 };
                 (HookAnswer::Deny(reason), Err(error))

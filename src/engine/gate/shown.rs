@@ -16,15 +16,15 @@ pub struct Shown {
     tool: Arc<OfferedTool>,
     /// The digest of the server's definition.
     definition: Option<String>,
-    /// The server's process. A server without one may reconnect: the answer is about what it offers.
-    process: Option<(u32, Option<Timestamp>)>,
+    /// The server's process, and when it started. A server without one may reconnect: the answer is about what it offers.
+    process: Option<(u32, Timestamp)>,
     /// The connection to that process.
     pub connection: Option<u64>,
 }
 
 impl Shown {
     pub fn of(view: &ServerView, tool: &Arc<OfferedTool>) -> Self {
-        let process = view.state.pid.map(|process| (process, view.state.started_at));
+        let process = view.state.pid.zip(view.state.started_at);
         let connection = view.server.as_ref().and_then(|server| server.connection_number());
         Self {
             tool: tool.clone(),
@@ -85,6 +85,55 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::{Annotations, Level, ServerName, Subject, Tool, ToolId};
+    use crate::policy::Ruling;
+
+    /// A question about a tool with this definition and rule, of a server with this definition, process and connection.
+    fn shown(tool: &str, rule: &str, definition: &str, process: Option<u32>, connection: Option<u64>) -> Shown {
+        let found = Tool {
+            name: "echo".into(),
+            subject: Subject::Tool,
+            title: None,
+            description: String::new(),
+            input_schema: Arc::default(),
+            output_schema: None,
+            annotations: Annotations::default(),
+            raw: Arc::new(json!({ "description": tool })),
+        };
+        let ruling = Ruling { level: Level::RequireApproval, source: rule.into() };
+        let id = ToolId::new(ServerName::new("demo").unwrap(), "echo");
+        Shown {
+            tool: Arc::new(OfferedTool::new(id, Arc::new(found), ruling)),
+            definition: Some(definition.to_owned()),
+            process: process.map(|pid| (pid, Timestamp::from_unix_millis(0))),
+            connection,
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_for_what_was_shown_and_for_a_server_that_has_started_since() {
+        let running = || shown("a", "rule", "one", Some(1), Some(1));
+        let starting = || shown("a", "rule", "one", None, None);
+        let restarted = Some("The server was restarted while you were being asked.");
+        let redefined = Some("The definition of the server has changed while you were being asked.");
+        let cases = [
+            (running(), running(), true, None),
+            (starting(), running(), true, None),
+            (starting(), starting(), true, None),
+            // The connection is closing.
+            (running(), shown("a", "rule", "one", Some(1), None), true, None),
+            (running(), shown("a", "rule", "one", Some(1), Some(2)), false, restarted),
+            (running(), shown("a", "rule", "one", Some(2), Some(1)), false, restarted),
+            (running(), starting(), false, restarted),
+            (running(), shown("a", "rule", "two", Some(1), Some(1)), false, redefined),
+            (starting(), shown("a", "rule", "two", Some(1), Some(1)), false, redefined),
+            (running(), shown("b", "rule", "one", Some(1), Some(1)), false, None),
+            (running(), shown("a", "other", "one", Some(1), Some(1)), false, None),
+        ];
+        for (number, (before, now, covers, change)) in cases.into_iter().enumerate() {
+            assert_eq!((before.covers(&now), before.server_change(&now)), (covers, change), "case {number}");
+        }
+    }
 
     #[test]
     fn every_changed_argument_is_listed() {

@@ -34,7 +34,7 @@ impl TrustChecker {
         environment: &Environment,
         ask_again: bool,
     ) -> Option<Verdict> {
-        let (key, fingerprint) = own_launch(definition)?;
+        let (key, fingerprint) = trust::own_launch(definition)?;
         self.known_launches.get_or_init(|| self.record_existing_launches()).await;
         let end = Instant::now() + GRACE;
         let record = loop {
@@ -62,7 +62,7 @@ impl TrustChecker {
 
     /// The launch that the user must still decide about.
     pub(super) async fn undecided_launch(&self, definition: &Definition) -> Option<(TrustKey, Arc<Fingerprint>)> {
-        let (key, fingerprint) = own_launch(definition)?;
+        let (key, fingerprint) = trust::own_launch(definition)?;
         let record = self.trust_record(&key).await.unwrap_or_default();
         let is_known = record.trusted.is_some_and(|known| known.covers(&fingerprint));
         (!is_known).then_some((key, fingerprint))
@@ -131,8 +131,4 @@ pub async fn record_launches(store: &Store, loaded: &Loaded, path: &Path, text: 
     if !launches.is_empty() {
         store.trust_all(launches.into_iter().collect()).await;
     }
-}
-
-fn own_launch(definition: &Definition) -> Option<(TrustKey, Arc<Fingerprint>)> {
-    Some((TrustKey::of_own(definition)?, Arc::new(Fingerprint::of_own_launch(definition))))
 }

@@ -218,3 +218,77 @@ fn a_glob_is_about_every_tool_that_it_matches() {
     assert_eq!(bash(&rules, "ls"), Some(Level::Deny));
     assert_eq!(level(&rules, HookAgent::ClaudeCode, "Read", json!({})), None);
 }
+
+/// A command that was not read may be any command.
+#[test]
+fn no_length_or_nesting_hides_a_command_from_a_rule_that_denies_it() {
+    let rule = |condition: Value| {
+        let levels = json!([{ "when": { "command": condition }, "level": "deny" }, "require-approval"]);
+        rules(&[(Scope::User, json!({ "agentTools": { "*": { "Bash": levels } } }))])
+    };
+    let lines: String = (0..5_000).map(|number| format!("true {number}\n")).collect();
+    for condition in [json!("rm *"), json!({ "in": ["rm -rf x"] }), json!({ "matches": "rm( .*)?" })] {
+        let rules = rule(condition);
+        for hidden in [
+            format!("sudo {}; rm -rf x", "A=1 ".repeat(1_500)),
+            format!("{lines}rm -rf x"),
+            format!("{}rm -rf x{}", "$(".repeat(20), ")".repeat(20)),
+            format!("true {}; rm -rf x", "y".repeat(70_000)),
+        ] {
+            assert_eq!(bash(&rules, &hidden), Some(Level::Deny), "{hidden:.40}");
+        }
+    }
+    let read_whole: String = (0..2_000).map(|number| format!("true {number}\n")).collect();
+    assert_eq!(bash(&rule(json!({ "in": ["rm -rf x"] })), &read_whole), Some(Level::RequireApproval));
+    let large = json!({ "command": "rm -rf x; ls", "other": "y".repeat(130 << 10) });
+    assert_eq!(level(&rule(json!("rm *")), HookAgent::ClaudeCode, "Bash", large), Some(Level::Deny));
+    let unruled = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Read": "deny" } } }))]);
+    assert_eq!(bash(&unruled, &lines), None, "no rule is about it");
+}
+
+/// `*` is anything to people who write a rule, and a line break in a message makes no difference.
+#[test]
+fn a_glob_denies_a_command_with_any_arguments_and_no_other_command() {
+    for pattern in ["rm *", "rm -rf /*"] {
+        let levels = json!([{ "when": { "command": pattern }, "level": "deny" }, "require-approval"]);
+        let rules = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Bash": levels } } }))]);
+        for denied in ["rm -rf /tmp/x", "cd a/../b && rm -rf /", "sudo rm -rf /x\n", "rm -rf '/a\nb'"] {
+            assert_eq!(bash(&rules, denied), Some(Level::Deny), "{pattern}: {denied}");
+        }
+        for other in
+            ["git commit -m 'one\n\ntwo'", "echo \"$HOME\"", "ls a/../b", "~/x %2f", "format /a", "cat <<E\na /b\nE"]
+        {
+            assert_eq!(bash(&rules, other), Some(Level::RequireApproval), "{pattern}: {other}");
+        }
+    }
+    let levels = json!([{ "when": { "command": "cat *" }, "level": "allow-session" }, "require-approval"]);
+    let rules = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Bash": levels } } }))]);
+    assert_eq!(bash(&rules, "cat x"), Some(Level::AllowSession));
+    for asked in ["cat /etc/shadow", "cat x y/z", "cat 'x\ny'", "cat x; ls"] {
+        assert_eq!(bash(&rules, asked), Some(Level::RequireApproval), "{asked}");
+    }
+}
+
+#[test]
+fn a_command_that_is_a_list_of_words_is_denied_like_one_for_a_shell() {
+    for command in [json!(["rm", "x"]), json!(["sudo", "rm", "x"]), json!(["bash", "-lc", "ls; rm x"])] {
+        assert_eq!(level(&git(), HookAgent::ClaudeCode, "Bash", json!({ "command": command })), Some(Level::Deny));
+    }
+    let denies = json!([{ "when": { "command": { "in": ["rm x"] } }, "level": "deny" }, "allow-always"]);
+    let exact = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Bash": denies } } }))]);
+    let sudo = json!({ "command": ["sudo", "rm", "x"] });
+    assert_eq!(level(&exact, HookAgent::ClaudeCode, "Bash", sudo), Some(Level::Deny), "its words are known");
+    let status = json!({ "command": ["git", "status"] });
+    assert_eq!(level(&git(), HookAgent::ClaudeCode, "Bash", status), Some(Level::RequireApproval), "it is not plain");
+}
+
+#[test]
+fn a_command_with_very_large_arguments_is_not_read() {
+    let shell = |size: usize| action("Bash", json!({ "command": "make", "description": "y".repeat(size) }));
+    assert!(shell(100 << 10).is_read_whole() && shell(100 << 10).is_plain());
+    assert!(!shell(128 << 10).is_read_whole() && !shell(128 << 10).is_plain());
+    for (tool, key) in [("Write", "file_path"), ("WebFetch", "url"), ("Read", "path")] {
+        let other = action(tool, json!({ key: "x".repeat(200 << 10) }));
+        assert!(other.is_read_whole() && other.is_plain(), "{tool}: only a command is read");
+    }
+}

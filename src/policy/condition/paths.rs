@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Truth;
 use crate::config::spec::{Definition, Launch};
+use crate::policy::AgentAction;
 use crate::policy::compile::in_folder;
 
 const MAX_SYMLINKS: usize = 40;
@@ -18,6 +19,8 @@ pub struct PathContext {
     /// and folders in the server's own arguments.
     bases: Vec<PathBuf>,
     start: Start,
+    /// The arguments that are commands of a shell.
+    commands: &'static [&'static str],
 }
 
 /// Where a relative path starts.
@@ -54,18 +57,22 @@ impl PathContext {
         };
         bases.sort();
         bases.dedup();
-        Self { folder, bases, start }
+        Self { folder, bases, start, commands: &[] }
     }
 
     /// For an agent's own tools: a relative path starts at a folder that the agent chooses.
     pub fn of_agent(roots: &[Arc<Path>]) -> Self {
         let bases = roots.iter().map(|folder| folder.to_path_buf()).collect();
-        Self { folder: roots.first().cloned(), bases, start: Start::Anywhere }
+        Self { folder: roots.first().cloned(), bases, start: Start::Anywhere, commands: AgentAction::COMMANDS }
     }
 
     /// The same for a rule in a file of another folder, which is `${workspaceFolder}` there.
     pub fn with_folder(&self, folder: Option<&Arc<Path>>) -> Self {
         Self { folder: folder.or(self.folder.as_ref()).cloned(), ..self.clone() }
+    }
+
+    pub fn is_command(&self, argument: &str) -> bool {
+        self.commands.contains(&argument)
     }
 
     /// The folder of an `inside` condition. `None` if it contains a variable.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::paths::resolve;
 use super::*;
-use crate::config::spec::{Case, Config, Definition, Launch, LevelRule, Stdio, ToolRule};
+use crate::config::spec::{Case, Config, Definition, Launch, LevelRule, Restriction, Stdio, ToolRule};
 use crate::model::{Level, Scope};
 use crate::policy::tests::{definition, tool};
 use crate::policy::{Rules, SessionLevels, TrustState};
@@ -387,6 +387,15 @@ fn a_list_and_a_large_number_are_compared_as_they_are() {
     assert!(!denied(of_user(), number, json!({ "path": 9_007_199_254_740_992_u64 })));
     let both = Condition::In(vec![json!("A"), json!("a")]);
     assert!(allowed(of_user(), both, json!("a")));
+    let forms = Condition::In(vec![json!("1.0"), json!(1)]);
+    assert!(allowed(of_user(), forms, json!(1.0)), "one of them is certainly equal");
+}
+
+#[test]
+fn there_is_nothing_above_the_root() {
+    let path = format!("/..{}", folder().join("src/a").display());
+    let glob = Condition::Glob(format!("{}/**", folder().join("src").display()));
+    assert!(allowed(of_project(), glob, json!(path)));
 }
 
 #[test]
@@ -428,4 +437,27 @@ fn without_a_workspace_only_an_absolute_path_can_be_inside() {
 fn a_relative_folder_of_a_rule_starts_at_the_workspace() {
     assert!(allowed(of_project(), Condition::Inside("src".to_owned()), json!("src/a")));
     assert!(!allowed(of_project(), Condition::Inside("src".to_owned()), json!("secret/a")));
+}
+
+#[test]
+fn in_a_restriction_without_a_folder_a_relative_folder_starts_at_that_of_the_server() {
+    let case = Case { when: vec![("path".to_owned(), inside("secret"))], level: Level::Deny };
+    let rule = LevelRule { cases: vec![case], rest: Level::AllowAlways };
+    let restriction = Restriction {
+        scope: Scope::User,
+        file: None,
+        folder: None,
+        key_span: 0..0,
+        line: 0,
+        rule_lines: Default::default(),
+        enabled: None,
+        disables: false,
+        tools: vec![ToolRule { pattern: "t".to_owned(), level: rule }],
+    };
+    let definition = Definition { restrictions: vec![restriction], ..of_project() };
+    let level = |path: &str| {
+        let arguments = json!({ "path": path });
+        level(definition.clone(), Level::AllowAlways, Level::AllowAlways, &[("path", inside("src"))], &arguments)
+    };
+    assert_eq!((level("secret/a"), level("src/a")), (Level::Deny, Level::AllowAlways));
 }

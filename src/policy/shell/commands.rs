@@ -67,8 +67,24 @@ pub const KEYWORDS: &[&str] = &[
     "function", "coproc", "time", "!", "{", "}", "[[", "]]",
 ];
 
-pub fn add(found: &mut ShellCommand, words: Vec<String>, depth: usize) {
-    let mut rest = words.as_slice();
+pub fn add(found: &mut ShellCommand, words: &[String], depth: usize) {
+    let Some(others) = add_one(found, words, depth) else { return };
+    if depth >= super::MAX_DEPTH {
+        found.not_plain.insert(super::TOO_MUCH);
+        return;
+    }
+    // Each word may begin the command that it runs. If that one runs another, its words are among them, too.
+    for (start, first) in others.iter().enumerate() {
+        let inner = others.get(start..).unwrap_or_default();
+        if found.may_read(inner.len()) && !first.starts_with('-') {
+            add_one(found, inner, depth + 1);
+        }
+    }
+}
+
+/// Adds one command, and what it makes a shell run. Returns the words that may be other commands.
+fn add_one<'w>(found: &mut ShellCommand, words: &'w [String], depth: usize) -> Option<&'w [String]> {
+    let mut rest = words;
     let (mut is_timed, mut is_named) = (false, false);
     while let [first, others @ ..] = rest {
         match first.as_str() {
@@ -84,27 +100,16 @@ pub fn add(found: &mut ShellCommand, words: Vec<String>, depth: usize) {
         }
         rest = others;
     }
-    let Some((first, others)) = rest.split_first() else { return };
+    let (first, others) = rest.split_first()?;
     // Some shells replace `=name` by the path of the program.
     if first.is_empty() || rest.iter().any(|word| word.starts_with('=')) {
         found.not_plain.insert("a character that shells expand");
     }
-    found.add(rest);
+    found.commands.insert(rest.join(" "));
     let name = program_name(first);
     let name = name.as_str();
     if name != first {
-        found.add(&with_first(name, others));
-    }
-    if WRAPPERS.contains(&name) || is_named {
-        for start in 0..others.len() {
-            let inner = others.get(start..).unwrap_or_default();
-            // What follows a wrapper may be another one, or a shell.
-            if let Some((first, _)) = inner.split_first()
-                && !first.starts_with('-')
-            {
-                nested(found, inner, depth);
-            }
-        }
+        found.commands.insert(with_first(name, others).join(" "));
     }
     if SHELLS.contains(&name) {
         for text in others {
@@ -114,14 +119,9 @@ pub fn add(found: &mut ShellCommand, words: Vec<String>, depth: usize) {
             found.scan(&others.join(" "), depth + 1);
         }
     }
-}
-
-fn nested(found: &mut ShellCommand, words: &[String], depth: usize) {
-    if depth >= super::MAX_DEPTH || found.commands.len() >= super::MAX_COMMANDS {
-        found.not_plain.insert(super::TOO_MUCH);
-        return;
-    }
-    add(found, words.to_vec(), depth + 1);
+    // A variable can be such a program, or nothing: `$SUDO rm x`. The index of an assignment can have blanks.
+    let is_index = first.split_once('[').is_some_and(|(name, _)| is_name(name));
+    (WRAPPERS.contains(&name) || is_named || is_index || first.starts_with('$')).then_some(others)
 }
 
 fn with_first(first: &str, others: &[String]) -> Vec<String> {
@@ -139,6 +139,10 @@ fn is_assignment(word: &str) -> bool {
     let Some((name, _)) = word.split_once('=') else { return false };
     let name = name.trim_end_matches('+');
     let name = name.strip_suffix(']').and_then(|name| name.split_once('[')).map_or(name, |(name, _)| name);
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    is_name(name)
+}
+
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -1,13 +1,13 @@
 //! Splits a text into commands and their words, as bash does.
 //!
-//! Shells disagree about a few texts: where a quote ends then depends on the shell. Such a text is read a second time, as the
-//! simpler shells do.
+//! Shells disagree about a few texts: where a quote ends then depends on the shell. Such a text is read again as the other
+//! shells read it.
 
 mod documents;
 mod quotes;
 
 use super::commands::{self, KEYWORDS};
-use super::{MAX_DEPTH, ShellCommand, TOO_MUCH};
+use super::{Dialect, MAX_DEPTH, ShellCommand, TOO_MUCH};
 use documents::Document;
 
 /// Characters that mean themselves in every shell, outside of quotes.
@@ -22,9 +22,13 @@ pub struct Scanner<'a> {
     at: usize,
     depth: usize,
     words: Vec<String>,
+    /// All of them are keywords.
+    only_keywords: bool,
     word: Option<String>,
     /// The next word is the file of a redirection.
     skips_word: bool,
+    /// The next word is a text that the command reads: `<<<`.
+    reads_word: bool,
     /// The next word ends a document.
     document: Option<Document>,
     /// The documents that start on the next line.
@@ -33,6 +37,10 @@ pub struct Scanner<'a> {
     brackets: Option<usize>,
     /// How many `case` are open: a bracket ends one of their patterns.
     cases: usize,
+    /// How many `${` are open.
+    braces: usize,
+    /// In which other ways the text was read.
+    is_read: Dialect,
 }
 
 impl<'a> Scanner<'a> {
@@ -47,12 +55,16 @@ impl<'a> Scanner<'a> {
             at,
             depth,
             words: Vec::new(),
+            only_keywords: true,
             word: None,
             skips_word: false,
+            reads_word: false,
             document: None,
             documents: Vec::new(),
             brackets: None,
             cases: 0,
+            braces: 0,
+            is_read: Dialect::default(),
         }
     }
 
@@ -74,7 +86,6 @@ impl<'a> Scanner<'a> {
             self.take(c);
         }
         self.end_command();
-        self.read_documents();
         false
     }
 
@@ -123,6 +134,7 @@ impl<'a> Scanner<'a> {
             }
             '(' | ')' => {
                 self.note("a subshell");
+                self.found.has_arithmetic |= c == '(' && self.peek() == Some('(');
                 self.end_command();
                 if let Some(brackets) = &mut self.brackets {
                     *brackets = if c == '(' { *brackets + 1 } else { brackets.saturating_sub(1) };
@@ -148,6 +160,8 @@ impl<'a> Scanner<'a> {
             }
             '*' | '?' | '[' | ']' => {
                 self.note("a wildcard");
+                // The index of an array.
+                self.found.has_arithmetic |= c == '[' && self.word.is_some();
                 self.push(c);
             }
             c if c.is_ascii_alphanumeric() || LITERAL.contains(c) => self.push(c),
@@ -167,14 +181,17 @@ impl<'a> Scanner<'a> {
         self.note(SUBSTITUTION);
         let word = self.word.take();
         if self.depth >= MAX_DEPTH {
+            // Its commands count as commands of this text.
             self.note(TOO_MUCH);
-            self.skip_brackets();
         } else {
             let chars = std::mem::take(&mut self.chars);
             let mut inner = Scanner::at(&mut *self.found, chars, self.at, self.depth + 1);
             inner.brackets = Some(0);
+            inner.is_read = self.is_read;
             let is_whole = inner.read();
-            (self.chars, self.at) = (inner.chars, inner.at);
+            (self.chars, self.at, self.is_read) = (inner.chars, inner.at, inner.is_read);
+            // They start after the line, even if the substitution ends before.
+            self.documents.extend(inner.documents);
             if !is_whole {
                 self.note(UNFINISHED);
             }
@@ -184,25 +201,26 @@ impl<'a> Scanner<'a> {
         self.push('$');
     }
 
-    fn skip_brackets(&mut self) {
-        let mut level = 1_usize;
-        while let Some(c) = self.next().filter(|_| level > 0) {
-            match c {
-                '(' => level += 1,
-                ')' => level -= 1,
-                _ => {}
+    /// Reads a text as if it were in double quotes.
+    fn read_quoted(&mut self, text: &str) {
+        if self.depth < MAX_DEPTH && self.found.may_read(text.len()) {
+            let mut inner = Scanner::new(&mut *self.found, text, self.depth + 1);
+            while let Some(c) = inner.next() {
+                inner.take_quoted(c);
             }
+        } else {
+            self.note(TOO_MUCH);
         }
     }
 
-    /// Reads the rest again, as shells that are not bash do. Once is enough: the reading as bash is the usual one.
-    fn read_otherwise(&mut self, before: &str) {
-        if !std::mem::replace(&mut self.found.is_read_otherwise, true) {
+    /// Reads the rest again with one difference. Once is enough: this reading then differs to the end of the text.
+    fn read_otherwise(&mut self, difference: fn(&mut Dialect) -> &mut bool, before: &str) {
+        if !std::mem::replace(difference(&mut self.is_read), true) {
             let rest = self.chars.get(self.at..).unwrap_or_default();
             let text: String = before.chars().chain(rest.iter().copied()).collect();
-            self.found.reads_otherwise = true;
+            *difference(&mut self.found.dialect) = true;
             self.found.scan(&text, self.depth + 1);
-            self.found.reads_otherwise = false;
+            *difference(&mut self.found.dialect) = false;
         }
     }
 
@@ -213,10 +231,15 @@ impl<'a> Scanner<'a> {
                 .documents
                 .push(document.with_end(word, self.at.checked_sub(1).and_then(|at| self.chars.get(at))));
         }
+        // It may be the text of a shell.
+        if std::mem::take(&mut self.reads_word) {
+            return self.found.scan(&word, self.depth + 1);
+        }
         if std::mem::take(&mut self.skips_word) {
             return;
         }
-        if self.words.iter().all(|word| KEYWORDS.contains(&word.as_str())) {
+        if self.only_keywords {
+            self.only_keywords = KEYWORDS.contains(&word.as_str());
             match word.as_str() {
                 "case" => self.cases += 1,
                 "esac" => self.cases = self.cases.saturating_sub(1),
@@ -229,12 +252,16 @@ impl<'a> Scanner<'a> {
     fn end_command(&mut self) {
         self.end_word();
         self.skips_word = false;
+        self.reads_word = false;
         self.document = None;
+        self.only_keywords = true;
         let words = std::mem::take(&mut self.words);
         if words.is_empty() {
             return;
         }
         self.found.count += usize::from(self.depth == 0);
-        commands::add(self.found, words, self.depth);
+        if self.found.may_read(words.len()) {
+            commands::add(self.found, &words, self.depth);
+        }
     }
 }

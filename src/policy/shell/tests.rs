@@ -134,3 +134,65 @@ fn hostile_texts_are_read_in_limits() {
 
 mod exact;
 mod hidden;
+
+/// Each of them made the reader go through the same words again and again.
+#[test]
+fn texts_that_nest_without_end_are_read_in_bounded_time() {
+    for text in [
+        "sudo ".repeat(64),
+        format!("sudo {}", "A=1 ".repeat(15_000)),
+        format!("sudo {}", "sh ".repeat(20_000)),
+        "env eval ".repeat(40),
+        "if ".repeat(20_000),
+        "${".repeat(40),
+        "${".repeat(30_000),
+        "\"${".repeat(200),
+        "`".repeat(60_000),
+        "$(".repeat(30_000),
+        "eval 'env \"sudo ".repeat(1_000),
+    ] {
+        let read = ShellCommand::read(&text);
+        assert!(read.commands.len() <= MAX_COMMANDS + 2, "{text:.20}: {}", read.commands.len());
+    }
+}
+
+#[test]
+fn commands_behind_many_wrappers_are_found() {
+    let read = ShellCommand::read(&format!("{}rm -rf x", "sudo env nice ".repeat(6)));
+    assert!(read.commands.contains("rm -rf x"), "{read:?}");
+}
+
+#[test]
+fn a_text_beyond_a_limit_is_not_read_whole() {
+    let nested = |times: usize, inner: &str| format!("{}{inner}{}", "b $(".repeat(times), ")".repeat(times));
+    let commands = |count: usize| (0..count).map(|number| format!("a{number}\n")).collect::<String>();
+    for (within, beyond) in [
+        ("x".repeat(MAX_BYTES), "x".repeat(MAX_BYTES + 1)),
+        (nested(MAX_DEPTH, "a"), nested(MAX_DEPTH + 1, "a")),
+        (nested(MAX_DEPTH - 1, "b `a`"), nested(MAX_DEPTH, "b `a`")),
+        (nested(MAX_DEPTH - 1, "sudo a"), nested(MAX_DEPTH, "sudo a")),
+        (commands(MAX_COMMANDS), commands(MAX_COMMANDS + 1)),
+        (format!("sudo {}", "A=1 ".repeat(1_000)), format!("sudo {}", "A=1 ".repeat(1_500))),
+        ("${a}".repeat(2 * MAX_BRACES), "${".repeat(MAX_BRACES + 1)),
+        ("$'a' ".repeat(1_000), "$'a' ".repeat(20_000)),
+    ] {
+        assert!(ShellCommand::read(&within).is_read_whole(), "{within:.40}");
+        assert!(!ShellCommand::read(&beyond).is_read_whole(), "{beyond:.40}");
+    }
+    assert!(!ShellCommand::unread().is_read_whole());
+}
+
+#[test]
+fn each_variable_in_braces_is_read_as_one() {
+    let count = 2 * MAX_BRACES;
+    let read = ShellCommand::read(&"${a}".repeat(count));
+    assert_eq!(read.commands, ["a".to_owned(), "$".repeat(count)].into());
+}
+
+#[test]
+fn the_words_of_a_list_are_a_command_and_those_that_it_runs() {
+    let words = ["sudo", "rm", "a b"].map(str::to_owned);
+    let read = ShellCommand::of_words(&words);
+    assert_eq!(read.commands, ["sudo rm a b", "rm a b", "a b"].map(str::to_owned).into());
+    assert_eq!(read.not_plain, ["a list of words"].into());
+}

@@ -31,6 +31,8 @@ fn of_several_uncertain_rules_the_one_that_restricts_first_is_named() {
     deny by user mcp.json:3 tools.*
       hides deny by user mcp.json:3 tools.resource:x (the match is uncertain, so it can only restrict)
     ");
+    let same = [("resource:x", Level::Deny.into()), ("*", Level::Deny.into())];
+    assert_eq!(&*restricted(&[], &same, &tool("resource:x")).ruling.source, "mcp.json:5 tools.*");
 }
 
 #[test]

@@ -3,6 +3,9 @@
 /// Characters that separate words inside of a word, as in `--import=./hook.js` and `a.jar:b.jar`.
 const INNER: &[char] = &[' ', '\t', '\n', '\r', '=', ';', '\'', '"', ',', '&', '|', '(', ')', '<', '>', ':', '`', '$'];
 
+/// A path of this length cannot be opened.
+const LONGEST: usize = 4_096;
+
 /// The whole argument, its words as a shell would split it, and the parts of these. In the order in which they occur.
 pub fn words(argument: &str) -> Vec<String> {
     split(argument).into_iter().map(|(word, _)| word).collect()
@@ -18,8 +21,9 @@ pub fn split(argument: &str) -> Vec<(String, bool)> {
         words.push((word, false));
         words.extend(parts);
     }
+    // Nothing else can name a file.
+    words.retain(|(word, _)| !word.is_empty() && word.len() < LONGEST && !word.contains('\0'));
     words.dedup();
-    words.retain(|(word, _)| !word.is_empty() && word.len() < 4_096 && !word.contains('\0'));
     words
 }
 
@@ -47,7 +51,6 @@ fn shell_words(text: &str) -> Vec<String> {
             c => word.push(c),
         }
     }
-    words.retain(|word| !word.is_empty());
     words
 }
 
@@ -66,7 +69,14 @@ mod tests {
         );
         assert_eq!(words("a.jar:b.jar")[1..], ["a.jar", "b.jar"]);
         assert_eq!(words("'open"), ["'open", "open"]);
+        assert_eq!(words("\"it's a\" b")[1..], ["it's a", "it", "s", "a", "b"]);
+        assert_eq!(words(r"'a\' b")[1..], [r"a\", "b"]);
+        assert_eq!(words(""), [""; 0]);
+        assert_eq!(words("a  a"), ["a  a", "a"]);
         assert_eq!(words("-Csub"), ["-Csub", "sub"]);
+        assert_eq!(words("a\0b c")[..], ["c"]);
+        let (long, longer) = ("x".repeat(LONGEST - 1), "x".repeat(LONGEST));
+        assert_eq!(words(&format!("{longer}:{long}")), [long]);
         assert_eq!(words("sh\\_a.txt")[1..], ["sh", "a.txt"]);
     }
 }

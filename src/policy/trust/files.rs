@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use super::argument_words::{glued, split, words};
 use super::contents::{content_of, is_data};
 use super::modules::{loaded, module, tests_in};
-use super::real;
 use crate::config::Environment;
 use crate::config::expand::Values;
+use crate::paths::canonical;
 use crate::paths::{in_main_checkout, repository};
 
 /// Programs that run the first file among their arguments, whatever its ending.
@@ -98,8 +98,8 @@ impl Project {
     pub fn new(folder: &Path, environment: &Environment) -> Self {
         let repository = repository(folder);
         let main = in_main_checkout(&repository);
-        let home = Values::in_folder(None, environment).user_home.map(|home| real(&home));
-        Self { folder: real(folder), written: folder.to_path_buf(), repository, main, home }
+        let home = Values::in_folder(None, environment).user_home.map(|home| canonical(&home));
+        Self { folder: canonical(folder), written: folder.to_path_buf(), repository, main, home }
     }
 
     /// The same path in the main checkout, so that all worktrees of a repository have the same fingerprint. The rest of it
@@ -115,7 +115,7 @@ impl Project {
 
     /// Whether a file is in the repository, by its real path.
     pub fn contains(&self, path: &Path) -> bool {
-        real(path).starts_with(&self.repository)
+        canonical(path).starts_with(&self.repository)
     }
 
     /// A folder and those above it that package runners read: they stop at the home folder and the root at the latest. An
@@ -138,7 +138,7 @@ impl Project {
     /// The name and digest of a file in the repository. For a link out of it, its target instead. A file outside that a
     /// relative path leads to counts as well: it came along with the repository.
     pub fn content(&self, path: &Path, relative: bool) -> Option<(String, String)> {
-        let target = real(path);
+        let target = canonical(path);
         if target.starts_with(&self.repository) {
             return Some((self.name(&target), content_of(&target)));
         }
@@ -253,10 +253,10 @@ struct Reader {
 
 impl Reader {
     fn of(command: &str) -> Self {
-        let mut reader = Self { names: BTreeSet::new(), shell: false, wrapped: true, runs_files: false };
-        reader.next(command);
         let name = program_name(command);
-        reader.shell = SHELLS.contains(&name.as_str());
+        let shell = SHELLS.contains(&name.as_str());
+        let mut reader = Self { names: BTreeSet::new(), shell, wrapped: true, runs_files: false };
+        reader.next(command);
         reader.wrapped = WRAPPERS.contains(&name.as_str());
         reader
     }
@@ -287,8 +287,9 @@ pub fn bases(launch: &KnownLaunch) -> Vec<PathBuf> {
         if is_glued || FOLDER_FLAGS.contains(&flag.as_str()) {
             let more = bases.iter().map(|base| base.join(folder)).filter(|path| path.is_dir());
             for path in more.collect::<Vec<_>>() {
-                let path = if path.components().any(|part| part == Component::ParentDir) { real(&path) } else { path };
-                if bases.len() < MOST_BASES && !bases.iter().any(|known| real(known) == real(&path)) {
+                let path =
+                    if path.components().any(|part| part == Component::ParentDir) { canonical(&path) } else { path };
+                if bases.len() < MOST_BASES && !bases.iter().any(|known| canonical(known) == canonical(&path)) {
                     bases.push(path);
                 }
             }

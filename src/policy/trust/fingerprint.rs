@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::contents::digest_file;
 use super::files::{self, KnownLaunch, Project};
 use super::program::{self, ProgramLookup};
-use super::{real, runners};
+use super::runners;
 use crate::config::Environment;
 use crate::config::expand::{self, Values};
 use crate::config::risky;
@@ -22,6 +22,7 @@ use crate::config::spec::{
     ServerSpec, Stdio, ToolRule,
 };
 use crate::model::ToolId;
+use crate::paths::canonical;
 use crate::policy::compile::default_level;
 use crate::policy::glob::NameGlob;
 use crate::policy::pin::{hex, sorted};
@@ -233,7 +234,7 @@ fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, context: &LaunchContext
         lines.add(format!("{prefix}envFile content"), content.unwrap_or_else(|| "(not there)".to_owned()));
         let link = |project: &Project| path.filter(|path| project.is_link_out(path));
         if let Some(path) = context.project.as_ref().and_then(link) {
-            lines.add(format!("{prefix}envFile leads to"), real(&path).display().to_string());
+            lines.add(format!("{prefix}envFile leads to"), canonical(&path).display().to_string());
         }
     }
     if *inherit_env {
@@ -247,7 +248,7 @@ fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, context: &LaunchContext
             .map(|path| expand::resolve(&path, values.run_folder.as_deref(), values));
         let link = |project: &Project| path.filter(|path| project.is_link_out(path));
         if let Some(path) = context.project.as_ref().and_then(link) {
-            lines.add(format!("{prefix}sandbox {written} leads to"), real(&path).display().to_string());
+            lines.add(format!("{prefix}sandbox {written} leads to"), canonical(&path).display().to_string());
         }
     }
     if let (Some(project), Some(folder)) = (&context.project, values.workspace_folder.as_deref()) {

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fingerprint::{Lines, arguments, url};
-use super::{Fingerprint, Question, Summary, TrustKey, TrustRecord, real};
+use super::{Fingerprint, Question, Summary, TrustKey, TrustRecord};
 use crate::config::spec::{Definition, Grant, Launch, Remote, Sandbox, Stdio};
 use crate::config::{Config, Content, Environment, Source, load, risky};
 use crate::model::Scope;
+use crate::paths::canonical;
 use crate::settings::Settings;
 
 /// The line that only these fingerprints have.
@@ -19,21 +20,26 @@ impl TrustKey {
     /// The key of a launch in the user's own config. `None` for all other definitions.
     pub fn of_own(definition: &Definition) -> Option<Self> {
         let file = definition.file.as_deref().filter(|_| definition.scope == Scope::User)?;
-        Some(Self { project: real(file), server: definition.key.clone() })
+        Some(Self { project: canonical(file), server: definition.key.clone() })
     }
 
     /// Whether this is a launch in this file of the user.
     pub fn is_in(&self, file: &Path) -> bool {
-        self.project == real(file)
+        self.project == canonical(file)
     }
 }
 
+/// What the user's own config starts or connects to. `None` for all other definitions.
+pub fn own_launch(definition: &Definition) -> Option<(TrustKey, Arc<Fingerprint>)> {
+    let key = TrustKey::of_own(definition)?;
+    let fingerprint = Arc::new(Fingerprint::of_own_launch(definition, &key));
+    Some((key, fingerprint))
+}
+
 impl Fingerprint {
-    /// Of what the user's own config starts or connects to.
-    pub fn of_own_launch(definition: &Definition) -> Self {
+    fn of_own_launch(definition: &Definition, key: &TrustKey) -> Self {
         let mut lines = Lines::default();
-        let file = definition.file.as_deref().map(real).unwrap_or_default();
-        lines.add(FILE, file.display().to_string());
+        lines.add(FILE, key.project.display().to_string());
         launch(&mut lines, "", &definition.spec.launch);
         if let Some(fallback) = &definition.spec.fallback {
             launch(&mut lines, "fallback.", fallback);
@@ -78,10 +84,7 @@ pub fn own_launches(source: &Source, text: &str) -> BTreeMap<TrustKey, Arc<Finge
     }
     let contents = [(source.clone(), Content::Text(text.into()))];
     let loaded = load(&contents, &BTreeMap::new(), &Settings::default().limits);
-    let launch = |definition: &Arc<Definition>| {
-        Some((TrustKey::of_own(definition)?, Arc::new(Fingerprint::of_own_launch(definition))))
-    };
-    loaded.config.servers.values().filter_map(launch).collect()
+    loaded.config.servers.values().filter_map(|definition| own_launch(definition)).collect()
 }
 
 /// The launches that a change of a file adds or replaces.

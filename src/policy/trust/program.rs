@@ -65,14 +65,13 @@ fn find_with(stdio: &Stdio, from: &Path, values: &Values, expand: Expand<'_>) ->
 /// Whether a bare command means the program that it means to the user, by their PATH. Relative entries of a PATH depend on the
 /// working directory, so they find no program that a policy can mean.
 pub fn is_on_user_path(stdio: &Stdio, values: &Values) -> bool {
-    let path = match own_path(stdio, values, &|text| expand::text(text, values).ok()) {
-        OwnPath::Unset => inherited_path(values),
-        OwnPath::Set(path) => path,
-        OwnPath::Deferred => None,
-    };
     let find = |path: Option<OsString>| find_program(&stdio.command, path, Path::new("/"));
     let absolute = |path: &OsString| std::env::split_paths(path).all(|entry| entry.is_absolute());
-    path.is_some_and(|path| absolute(&path) && find(Some(path)) == find(inherited_path(values)))
+    match own_path(stdio, values, &|text| expand::text(text, values).ok()) {
+        OwnPath::Unset => inherited_path(values).is_some_and(|path| absolute(&path)),
+        OwnPath::Set(Some(path)) => absolute(&path) && find(Some(path)) == find(inherited_path(values)),
+        OwnPath::Set(None) | OwnPath::Deferred => false,
+    }
 }
 
 fn inherited_path(values: &Values) -> Option<OsString> {

@@ -10,6 +10,7 @@ mod scripts;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -17,11 +18,11 @@ use serde_json::Value;
 use super::argument_words::words;
 use super::contents::{content_of, read_small};
 use super::files::{KnownLaunch, Project, bases, program_name, programs};
-use super::real;
+use crate::paths::canonical;
 use arguments::{Arguments, names};
 use formats::shown;
 use scripts::{Package, Scripts};
-use table::{RUNNERS, Runner, SettingsFile, TOOLS};
+use table::{ENTRY_POINTS, RUNNERS, Runner, SettingsFile, TOOLS};
 
 const MOST_NAMES: usize = 4_096;
 /// Scripts of packages can run each other.
@@ -80,12 +81,15 @@ impl Decided {
         let arguments = Arguments::of(launch);
         let mut starts = bases(launch);
         starts.extend(arguments.folders_of_files(&starts));
-        let local: BTreeSet<PathBuf> = arguments.local_packages(&starts).iter().map(|folder| real(folder)).collect();
+        let local: BTreeSet<PathBuf> =
+            arguments.local_packages(&starts).iter().map(|folder| canonical(folder)).collect();
         starts.extend(local.iter().cloned());
         let names: BTreeSet<String> = all.iter().flat_map(|word| names(word)).take(MOST_NAMES).collect();
-        let mut folders: BTreeSet<PathBuf> = starts.iter().flat_map(|base| project.folders_up(&real(base))).collect();
+        let mut folders: BTreeSet<PathBuf> =
+            starts.iter().flat_map(|base| project.folders_up(&canonical(base))).collect();
         let scripts = arguments.scripts(&runners);
-        if scripts != Scripts::None && arguments.names_workspaces(&folders) {
+        let other_scripts = scripts != Scripts::None && arguments.names_workspaces(&folders);
+        if other_scripts || arguments.runs_programs_of_workspaces(&folders) {
             let (more, complete) = scripts::workspaces(&folders);
             folders.extend(more);
             if !complete {
@@ -130,10 +134,11 @@ impl Decided {
             return;
         }
         let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let path = std::env::var_os("PATH").unwrap_or_default();
         for entry in entries.flatten() {
             let file = entry.file_name();
             let name = program_name(&file.to_string_lossy());
-            if TOOLS.contains(&name.as_str()) || is_on_path(&name) {
+            if TOOLS.contains(&name.as_str()) || is_in_path(&name, &path) {
                 let key = format!("{} {}", project.name(folder), file.to_string_lossy());
                 self.settings.insert(key, "runs instead of the program with this name".to_owned());
                 self.add_program(&entry.path(), project);
@@ -186,7 +191,8 @@ impl Decided {
                 let script = key.starts_with("scripts.") && search.scripts != Scripts::None;
                 if file.decides(&key, &search.names, local || script) {
                     if !script {
-                        self.add_named(&value, folder, search);
+                        let is_entry_point = local || ENTRY_POINTS.iter().any(|parent| key.starts_with(parent));
+                        self.add_named(&value, is_entry_point, folder, search);
                     }
                     self.settings.insert(format!("{name} {key}"), value);
                 }
@@ -194,14 +200,14 @@ impl Decided {
         }
     }
 
-    /// The scripts that a setting names, such as `yarnPath`, the value of `--require`, and `module:function`.
-    fn add_named(&mut self, value: &str, folder: &Path, search: &Search<'_>) {
+    /// The scripts that a setting names, such as `yarnPath`, the value of `--require`, and `module:function` of an entry point.
+    fn add_named(&mut self, value: &str, is_entry_point: bool, folder: &Path, search: &Search<'_>) {
         for word in words(value) {
             let word = word.trim_matches(['"', '\'', '[', ']', ',']);
             for base in [folder, &search.launch.cwd] {
                 self.add_program(&base.join(word), search.project);
             }
-            if value.contains(':') && search.local.contains(folder) {
+            if is_entry_point && value.contains(':') {
                 let module = word.replace('.', "/");
                 for path in [format!("{module}.py"), format!("{module}/__init__.py")] {
                     self.add_program(&folder.join(&path), search.project);
@@ -253,10 +259,28 @@ fn named(entry: &str, names: &BTreeSet<String>) -> bool {
     names.contains(entry) || hook("pre") || hook("post")
 }
 
-/// Whether the PATH of the engine has a program of this name, other than from a package.
-fn is_on_path(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
+/// Whether a PATH has a program of this name, other than from a package.
+fn is_in_path(name: &str, path: &OsStr) -> bool {
+    std::env::split_paths(path)
         .filter(|folder| folder.is_absolute() && !folder.ends_with("node_modules/.bin"))
         .any(|folder| folder.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_of_an_absolute_folder_that_is_not_of_packages_is_in_a_path() {
+        let top = tempfile::tempdir().unwrap();
+        let [bin, packages] = ["bin", "node_modules/.bin"].map(|name| top.path().join(name));
+        for folder in [&bin, &packages] {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("tool"), "").unwrap();
+        }
+        let path = |folders: &[&Path]| std::env::join_paths(folders).unwrap();
+        assert!(is_in_path("tool", &path(&[&packages, &bin])));
+        assert!(!is_in_path("tool", &path(&[&packages])) && !is_in_path("other", &path(&[&bin])));
+        assert!(Path::new("Cargo.toml").is_file() && !is_in_path("Cargo.toml", &path(&[Path::new(".")])));
+    }
 }

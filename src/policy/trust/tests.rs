@@ -1,7 +1,10 @@
 mod attacks;
 mod details;
 mod loaded;
+mod named_files;
 mod own_launches;
+mod package_runners;
+mod questions;
 mod workspaces;
 
 use std::fs;

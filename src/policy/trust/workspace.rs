@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{program, real};
+use super::program;
 use crate::config::Environment;
 use crate::config::environments::mentions;
 use crate::config::expand::{self, Reference, Values};
 use crate::config::risky;
 use crate::config::spec::{Definition, Launch, Sandbox, Stdio};
 use crate::model::Scope;
-use crate::paths::{code_roots, leads_through, repository};
+use crate::paths::{canonical, code_roots, leads_through, repository};
 
 /// Whether a definition touches one of these folders. If that is unknown, it does.
 pub fn touches(definition: &Definition, folders: &[Arc<Path>], environment: &Environment) -> bool {
@@ -53,7 +53,7 @@ pub fn runs_inside(definition: &Definition, folders: &[Arc<Path>], environment: 
         roots.insert(repository(folder));
         launches.iter().any(|stdio| runs_in(stdio, &roots, &values))
     };
-    folders.iter().find(inside).map(|folder| real(folder))
+    folders.iter().find(inside).map(|folder| canonical(folder))
 }
 
 fn runs_in(stdio: &Stdio, roots: &BTreeSet<PathBuf>, values: &Values) -> bool {
@@ -80,9 +80,9 @@ fn program_touches(values: &Values, stdio: &Stdio, launch: &Launch, folders: &[A
     if expand::references(launch).iter().any(names_workspace) {
         return true;
     }
-    let folders: Vec<PathBuf> = folders.iter().flat_map(|folder| [folder.to_path_buf(), real(folder)]).collect();
+    let folders: Vec<PathBuf> = folders.iter().flat_map(|folder| [folder.to_path_buf(), canonical(folder)]).collect();
     let inside = |path: &Path| {
-        let real = real(path);
+        let real = canonical(path);
         folders.iter().any(|folder| path.starts_with(folder) || real.starts_with(folder))
     };
     // A value that is known only at the start (an input, a key) is not expected to be a path in this workspace.

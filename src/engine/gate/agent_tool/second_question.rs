@@ -29,9 +29,11 @@ impl HookTask {
 
     /// What is the same in both questions.
     async fn action_in_both(&self) -> Option<AllowedAction> {
+        let mut tool = Some(self.action.name.clone());
         let arguments = match &self.action.kind {
             // Its second question has the difference instead of the arguments, and another tool for a new file.
             ActionKind::Edit { file: Some(file) } if self.action.agent == HookAgent::Copilot => {
+                tool = None;
                 let (arguments, path) = (self.call.arguments.clone(), file.clone());
                 let lines = match self.call.arguments.get("diff").and_then(Value::as_str) {
                     Some(diff) if self.event == HookEvent::PermissionRequest => change::lines_of_diff(diff),
@@ -52,6 +54,7 @@ impl HookTask {
             }
             ActionKind::Fetch { .. } | ActionKind::Other => return None,
         };
-        Some((self.action.agent, self.call.workflow.clone(), arguments))
+        let (agent, folder) = (self.action.agent, self.action.folder.clone());
+        Some(AllowedAction { agent, session: self.call.workflow.clone(), tool, folder, arguments })
     }
 }

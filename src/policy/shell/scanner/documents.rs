@@ -30,9 +30,13 @@ impl Scanner<'_> {
             self.word = None;
         }
         self.end_word();
-        if c == '<' && self.skip('<') && !self.skip('<') {
-            let is_indented = self.skip('-');
-            self.document = Some(Document { end: String::new(), is_indented, is_quoted: false });
+        if c == '<' && self.skip('<') {
+            if self.skip('<') {
+                self.reads_word = true;
+            } else {
+                let is_indented = self.skip('-');
+                self.document = Some(Document { end: String::new(), is_indented, is_quoted: false });
+            }
             return;
         }
         loop {
@@ -59,22 +63,19 @@ impl Scanner<'_> {
     /// At the start of a line: reads the documents of the line before.
     pub(super) fn read_documents(&mut self) {
         for document in std::mem::take(&mut self.documents) {
-            if self.found.reads_otherwise {
+            if self.found.dialect.has_no_documents {
                 continue;
             }
             // What looks like a document may be a number that is shifted.
-            self.read_otherwise("");
+            self.read_otherwise(|dialect| &mut dialect.has_no_documents, "");
             let start = self.at;
             let end = self.find_end(&document);
             let text: String = self.chars.get(start..end).unwrap_or_default().iter().collect();
             // It may be the text of a shell …
             self.found.scan(&text, self.depth + 1);
             // … and quotes in it quote nothing.
-            if !document.is_quoted && self.depth < super::MAX_DEPTH {
-                let mut inner = Scanner::new(&mut *self.found, &text, self.depth + 1);
-                while let Some(c) = inner.next() {
-                    inner.take_quoted(c);
-                }
+            if !document.is_quoted {
+                self.read_quoted(&text);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Quotes, variables and backquotes.
 
+use super::super::MAX_BRACES;
 use super::{SUBSTITUTION, Scanner, UNFINISHED};
 
 /// Characters that mean themselves in every shell, inside of double quotes.
@@ -8,12 +9,23 @@ const LITERAL: &str = "_@%+=:,./- '|&;<>()[]{}*?#~^";
 impl Scanner<'_> {
     pub(super) fn single_quoted(&mut self) {
         self.begin_quote();
+        let start = self.at;
         loop {
             match self.next() {
-                Some('\'') => return,
+                Some('\'') => {
+                    if self.found.has_arithmetic {
+                        let text: String = self.chars.get(start..self.at - 1).unwrap_or_default().iter().collect();
+                        self.read_quoted(&text);
+                    }
+                    return;
+                }
                 Some(c) => {
                     if c.is_control() || !c.is_ascii() {
                         self.note("an unusual character");
+                    }
+                    // To fish, the quote goes on.
+                    if c == '\\' && self.peek() == Some('\'') {
+                        self.note("an escape");
                     }
                     self.push(c);
                 }
@@ -63,18 +75,21 @@ impl Scanner<'_> {
         match self.peek() {
             Some('(') => {
                 self.at += 1;
+                self.found.has_arithmetic |= self.peek() == Some('(');
                 self.substituted();
             }
-            Some('{') => {
+            Some('{') if self.braces < MAX_BRACES => {
                 self.at += 1;
                 self.note("a variable");
+                self.braces += 1;
                 self.braced(in_quotes);
+                self.braces -= 1;
             }
             Some('\'') if !in_quotes => {
                 self.note("an escape");
                 self.quote_document();
-                if !self.found.reads_otherwise {
-                    self.read_otherwise("");
+                if !self.found.dialect.has_simple_quotes {
+                    self.read_otherwise(|dialect| &mut dialect.has_simple_quotes, "");
                     self.at += 1;
                     self.escaped();
                 }
@@ -96,10 +111,10 @@ impl Scanner<'_> {
             match self.next() {
                 Some('}') => break true,
                 // In double quotes, it quotes nothing in some shells.
-                Some('\'') if in_quotes && self.found.reads_otherwise => {}
+                Some('\'') if in_quotes && self.found.dialect.has_simple_quotes => {}
                 Some('\'') => {
                     if in_quotes {
-                        self.read_otherwise("\"${'");
+                        self.read_otherwise(|dialect| &mut dialect.has_simple_quotes, "\"${'");
                     }
                     self.single_quoted();
                 }
@@ -121,25 +136,39 @@ impl Scanner<'_> {
     /// After a backquote.
     pub(super) fn backquoted(&mut self, in_quotes: bool) {
         self.note(SUBSTITUTION);
+        let start = self.at;
+        let inner = self.take_backquoted(false);
+        self.found.scan(&inner, self.depth + 1);
+        // Inside of double quotes and documents, some shells remove the backslash of `\"`.
+        if in_quotes {
+            self.at = start;
+            let other = self.take_backquoted(true);
+            if other != inner {
+                self.found.scan(&other, self.depth + 1);
+            }
+        }
+        // What it prints is unknown.
+        self.push('$');
+    }
+
+    /// The text up to the next backquote, without the backslashes that a shell removes before it reads the text.
+    fn take_backquoted(&mut self, removes_before_quotes: bool) -> String {
         let mut inner = String::new();
         loop {
             match self.next() {
-                Some('`') => break,
+                Some('`') => return inner,
                 Some('\\') => match self.next() {
                     Some(c @ ('`' | '\\' | '$')) => inner.push(c),
-                    Some('"') if in_quotes => inner.push('"'),
+                    Some('"') if removes_before_quotes => inner.push('"'),
                     c => inner.extend(std::iter::once('\\').chain(c)),
                 },
                 Some(c) => inner.push(c),
                 None => {
                     self.note(UNFINISHED);
-                    break;
+                    return inner;
                 }
             }
         }
-        self.found.scan(&inner, self.depth + 1);
-        // What it prints is unknown.
-        self.push('$');
     }
 
     fn read_inside(&mut self, start: usize, end: usize) {
@@ -173,13 +202,25 @@ impl Scanner<'_> {
             't' => return Some('\t'),
             'r' => return Some('\r'),
             'a' | 'b' | 'e' | 'E' | 'f' | 'v' => return Some(char::REPLACEMENT_CHARACTER),
-            'c' => return self.next().map(|_| char::REPLACEMENT_CHARACTER),
+            'c' => {
+                // It never takes the quote that ends the text.
+                if self.skip('\\') || self.peek() != Some('\'') {
+                    self.next();
+                }
+                return Some(char::REPLACEMENT_CHARACTER);
+            }
+            'x' if self.skip('{') => {
+                let code = self.digits(16, usize::MAX) & 0xff;
+                self.skip('}');
+                code
+            }
             'x' => self.digits(16, 2),
             'u' => self.digits(16, 4),
             'U' => self.digits(16, 8),
             '0'..='7' => {
                 self.at -= 1;
-                self.digits(8, 3)
+                // It is a byte.
+                self.digits(8, 3) & 0xff
             }
             other => return Some(other),
         };

@@ -27,6 +27,7 @@ fn a_quote_inside_of_a_document_hides_nothing_after_it() {
         "echo \"$(cat <<'EOF'\ndon't (do)\nEOF\n)\"; rm -rf x",
         "echo 'a' $((1 << 2))\necho 'b'\nrm -rf x",
         "((y = 1<<A))\necho '\nA\n'; rm -rf x",
+        "echo $(cat <<EOF)\ndon't\nEOF\nrm -rf x\n'",
     ]);
 }
 
@@ -38,8 +39,16 @@ fn a_document_can_run_something_itself() {
         "cat <<EOF\n\"${y:-$(rm -rf x)}\nEOF",
         "bash <<'EOF'\necho 'a'; rm -rf x\nEOF",
         "bash <<EOF\nrm -rf x",
+        "bash <<<'true; rm -rf x'",
+        "bash <<< \"rm -rf x\" -s",
+        "cat <<EOF\n${y:-'}$(rm -rf x)'}\nEOF",
+        "cat <<EOF\ndon't\n`echo \\\"; rm -rf x; echo \\\"`\nEOF",
     ]);
-    for quoted in ["cat <<'EOF'\ndon't $(rm -rf x)\nEOF", "cat <<E\\OF\ndon't $(rm -rf x)\nEOF"] {
+    for quoted in [
+        "cat <<'EOF'\ndon't $(rm -rf x)\nEOF",
+        "cat <<E\\OF\ndon't $(rm -rf x)\nEOF",
+        "cat <<$'EOF'\ndon't $(rm -rf x)\nEOF",
+    ] {
         assert!(!ShellCommand::read(quoted).commands.contains("rm -rf x"), "{quoted}");
     }
 }
@@ -89,6 +98,14 @@ fn escapes_mean_what_they_mean_in_bash() {
         "$'rm\\0no' -rf x",
         "$'rm' -rf $'x'",
         "echo $'\\cA\\e\\n'; rm -rf x",
+        "echo $'\\'' $'\\c'; rm -rf x #'",
+        "echo $'\\'' $'\\c\\\\'; rm -rf x #'",
+        "echo $'\\'' $'\\c\\'' ; rm -rf x #'",
+        "echo $'a' $'\\''; rm -rf x #'",
+        "$'\\562m' -rf x",
+        "$'rm\\400no' -rf x",
+        "$'\\x{72}m' -rf x",
+        "$'\\x{172m' -rf x",
         "$\"rm\" -rf x",
         "\"r\\\nm\" -rf x",
         "r\\\nm -rf x",
@@ -96,7 +113,12 @@ fn escapes_mean_what_they_mean_in_bash() {
     let shows = |text: &str, command: &str| ShellCommand::read(text).commands.contains(command);
     assert!(shows("a $'\\n\\t\\r' b", "a \n\t\r b"));
     // In shells that do not know it, the quote ends earlier.
-    all_show_it(&["echo $'\\'; rm -rf x; echo ''"]);
+    all_show_it(&[
+        "echo $'\\'; rm -rf x; echo ''",
+        "echo `echo $'a'`; echo $'\\'; rm -rf x; echo ''",
+        "bash -c 'echo $'\\''a'\\'; echo $'\\'; rm -rf x; echo ''",
+        "cat <<EOF\ndon't\nEOF\necho $'\\'; rm -rf x; echo ''",
+    ]);
     // Inside of double quotes, it is a character.
     assert!(shows("echo \"$'a'\"", "echo $'a'"));
 }
@@ -143,7 +165,30 @@ fn words_before_a_command_do_not_hide_it() {
         "/BIN/RM -rf x; true",
         "C:\\\\bin\\\\RM.EXE -rf x",
         "cmd.exe /c rm -rf x; true",
+        "x[ 1 ]=1 rm -rf x",
+        "$SUDO rm -rf x",
+        "$(true) rm -rf x",
     ]);
     let options = ShellCommand::read("if -p rm -rf x").commands;
     assert_eq!(options, ["-p rm -rf x".to_owned()].into(), "only `time` has options");
+}
+
+#[test]
+fn a_single_quote_hides_nothing_in_arithmetic() {
+    all_show_it(&[
+        "echo $(( ' $(rm -rf x) ' ))",
+        "echo \"$(( ' $(rm -rf x) ' ))\"",
+        "echo $((1'))\n$(rm -rf x)' ))",
+        "(( ' `rm -rf x` ' ))",
+        "a[' $(rm -rf x) ']=1",
+        "echo ${x[' $(rm -rf x) ']}",
+        "echo $[ ' $(rm -rf x) ' ]",
+    ]);
+    for quoted in ["echo '$(rm -rf x)'", "(echo '$(rm -rf x)')", "[ '$(rm -rf x)' ]", "echo ${x:-'$(rm -rf x)'}"] {
+        assert!(!ShellCommand::read(quoted).commands.contains("rm -rf x"), "{quoted}");
+    }
+    // In such a text, it is unknown which quotes are in arithmetic.
+    all_show_it(&["((1)); echo '$(rm -rf x)'"]);
+    let deep = format!("{}(( 1 '$(a)' )){}", "$(".repeat(MAX_DEPTH), ")".repeat(MAX_DEPTH));
+    assert!(!ShellCommand::read(&deep).is_read_whole());
 }

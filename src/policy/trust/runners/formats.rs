@@ -140,3 +140,62 @@ fn sections(text: &str) -> BTreeMap<String, String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The settings as `key=value`.
+    fn read(format: Format, text: &str) -> Vec<String> {
+        let found = settings(format, text).unwrap_or_else(|| panic!("{text:?} counts as a whole"));
+        found.iter().map(|(key, value)| format!("{key}={value}")).collect()
+    }
+
+    #[test]
+    fn lines_that_programs_split_differently_count_as_a_whole() {
+        for format in [Format::Lines, Format::Yaml, Format::Sections] {
+            for text in ["a: 1\u{85}b: 2", "a: 1\u{2028}b: 2", "a: 1\u{b}b: 2", "a\0"] {
+                assert!(settings(format, text).is_none(), "{text:?}");
+            }
+            assert!(settings(format, "a: 1\r\n\tb: 2").is_some());
+        }
+        assert!(settings(Format::Whole, "a: 1").is_none());
+    }
+
+    #[test]
+    fn a_key_of_lines_ends_at_an_equals_sign_or_a_blank() {
+        assert_eq!(
+            read(Format::Lines, "  # x\n a = b c \n;y\n\nyarn-path ./x\nflag\n"),
+            ["a=b c", "flag=", "yarn-path=./x"]
+        );
+        assert_eq!(read(Format::Lines, "a=1\na=\na=2\nb\nb=3\n"), ["a=1 2", "b=3"], "repeated keys");
+    }
+
+    #[test]
+    fn a_yaml_file_has_the_keys_of_its_first_level_with_all_that_is_below_them() {
+        let text = "  \n   # x\na:\n  b: 1\n \n  # y\n    - c\n'd' :  2\ne\n";
+        assert_eq!(read(Format::Yaml, text), ["a=b: 1 - c", "d=2", "e="]);
+        assert_eq!(read(Format::Yaml, "  a: 1\n  b:\n    c\n"), ["a=1", "b=c"], "all keys can be indented");
+    }
+
+    #[test]
+    fn a_key_of_sections_has_indented_lines_below_it() {
+        let text = " \n ; x\n# y\n first = 1\n[ options ]\nkeys = a\n  b\n \n\tc\nother: d\n[next]\nplain\n";
+        assert_eq!(read(Format::Sections, text), [".first=1", "next.plain=", "options.keys=a b c", "options.other=d"]);
+    }
+
+    #[test]
+    fn a_json_file_has_dotted_keys_down_to_the_second_level() {
+        let text = r#"{ "a": { "b": { "c": 1 }, "d": {} }, "e": {}, "f": [true] }"#;
+        assert_eq!(read(Format::Json, text), [r#"a.b={"c":1}"#, "a.d={}", "e={}", "f=[true]"]);
+        assert_eq!(read(Format::Json, r#"{ "name": "@s/n", "bin": "x.js" }"#), ["bin.n=x.js", "name=@s/n"]);
+        assert_eq!(read(Format::Json, "\u{feff}{ // comment\n \"a\": 1, }"), ["a=1"]);
+        assert!(settings(Format::Json, "{ \"a\": ").is_none());
+    }
+
+    #[test]
+    fn a_toml_file_has_dotted_keys_of_all_levels() {
+        assert_eq!(read(Format::Toml, "[a.b]\nc = { d = 1 }\ne = ['x']\n"), ["a.b.c.d=1", r#"a.b.e=["x"]"#]);
+        assert!(settings(Format::Toml, "a = [").is_none());
+    }
+}

@@ -74,6 +74,15 @@ const PYPROJECT: SettingsFile = SettingsFile {
         "project.entry-points.console_scripts.*", "project.entry-points.gui_scripts.*", "tool.poetry.scripts.*", "tool.pdm.scripts"],
     harmless: &["tool.uv.dev-dependencies", "tool.uv.default-groups", "tool.uv.package"],
 };
+/// The settings of a Python project whose values are `module:function`.
+pub const ENTRY_POINTS: &[&str] = &[
+    "project.scripts.",
+    "project.gui-scripts.",
+    "project.entry-points.",
+    "tool.poetry.scripts.",
+    "tool.pdm.scripts",
+    "options.entry_points",
+];
 const SETUP: SettingsFile =
     SettingsFile { names: &["setup.cfg"], format: Format::Sections, only: &["options.entry_points"], harmless: &[] };
 const DENO: SettingsFile = SettingsFile {

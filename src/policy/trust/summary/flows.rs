@@ -3,7 +3,8 @@
 use crate::config::address::Target;
 use crate::config::expand::{self, Reference, Values, is_passed_on};
 use crate::config::spec::{Launch, OAuth, Remote, Sandbox, Stdio};
-use crate::policy::trust::{program, real};
+use crate::paths::canonical;
+use crate::policy::trust::program;
 use crate::text::exact;
 
 /// One line for each value of the user that the launch refers to: ``your `TOKEN` as header `X`, sent to `host` ``.
@@ -44,7 +45,7 @@ pub fn flows(launch: &Launch, known: &Values) -> Vec<String> {
                 add(secret, "as the client secret of its sign-in", Some(&host));
             }
             if let Some(OAuth { private_key: Some(key), .. }) = oauth {
-                add(key, "as a key that signs in for you, but is not sent,", Some(&host));
+                add(key, "as the private key that signs its sign-in requests (the key itself is not sent)", None);
             }
         }
         Launch::Tcp { host, port: _ } => add(host, "in the address", Some("that address")),
@@ -79,6 +80,7 @@ fn values(written: &str, is_sent: bool) -> Vec<String> {
         | Reference::UserHome
         | Reference::PathSeparator
         | Reference::Cwd
+        | Reference::TooDeep(_)
         | Reference::Unknown(_) => None,
     };
     expand::references_in(written).into_iter().filter_map(what).collect()
@@ -87,7 +89,8 @@ fn values(written: &str, is_sent: bool) -> Vec<String> {
 /// An env file outside the project is a file of the user.
 fn outside_file(stdio: &Stdio, known: &Values) -> Option<String> {
     let path = program::env_file(stdio.env_file.as_deref()?, known)?;
-    let is_inside = known.workspace_folder.as_deref().is_some_and(|folder| real(&path).starts_with(real(folder)));
+    let is_inside =
+        known.workspace_folder.as_deref().is_some_and(|folder| canonical(&path).starts_with(canonical(folder)));
     let shown = exact(&path.display().to_string());
     (!is_inside).then(|| format!("the variables in `{shown}`, a file outside this project"))
 }

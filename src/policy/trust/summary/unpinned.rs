@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::config::spec::Stdio;
-use crate::paths::repository;
+use crate::paths::{canonical, repository};
 use crate::policy::trust::argument_words::words;
 use crate::policy::trust::files::{program_name, runs_inline_code};
 use crate::text::exact;
@@ -97,6 +97,6 @@ fn mounts(argument: &str) -> bool {
 fn exists_up(folder: &Path, cwd: Option<&str>, file: &str) -> bool {
     let root = repository(folder);
     let start = cwd.map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
-    let start = start.canonicalize().unwrap_or(start);
+    let start = canonical(&start);
     start.ancestors().take_while(|above| above.starts_with(&root)).any(|above| above.join(file).is_file())
 }

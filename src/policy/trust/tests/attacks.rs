@@ -341,7 +341,8 @@ fn secrets_in_arguments_are_neither_stored_nor_shown() {
         let args = args.iter().map(|word| (*word).to_owned()).collect();
         *stdio(&mut definition) = Stdio { command: "true".into(), args, ..Stdio::default() };
         let trusted = fingerprint(&definition, &Config::default());
-        let kept = serde_json::to_string(&[&trusted, &Fingerprint::of_own_launch(&definition)]).unwrap();
+        let own = own_launch(&Definition { scope: Scope::User, ..definition.clone() }).unwrap();
+        let kept = serde_json::to_string(&[&trusted, &*own.1]).unwrap();
         assert!(!kept.contains(word), "{kept}");
         let shown = summary(&definition).lines(None).join("\n");
         assert!(!shown.contains(word), "{shown}");

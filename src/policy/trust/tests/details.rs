@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::config::spec::{Grant, OAuth, Sandbox};
 
 #[test]
 fn a_decision_is_about_the_folder_of_the_file_if_no_folder_is_known() {
@@ -25,9 +26,11 @@ fn a_question_about_a_folder_is_not_one_about_a_server() {
         Question::about_folder(key.clone(), fingerprint.clone(), &definition(&folder), &environment)
     };
     let question = ask(&key, &of_folder);
-    assert!(question.is_about_folder() && !question.same_launch && question.difference.is_none());
+    assert!(question.is_about_folder() && !question.same_launch && !question.was_denied);
+    assert!(question.difference.is_none());
     assert!(!ask(&TrustKey::of(&definition(&folder)).unwrap(), &of_folder).is_about_folder());
     assert!(!ask(&key, &of_server).is_about_folder());
+    assert!(!question.is_about_own_launch() && !of_server.is_of_own_launch());
 }
 
 #[test]
@@ -73,6 +76,20 @@ fn a_bare_command_is_that_of_the_user_only_if_both_paths_find_it() {
     let removed =
         Stdio { env: BTreeMap::from([("PATH".to_owned(), None)]).into_iter().collect(), ..with_path("tool", None) };
     assert!(!is_on_user_path(&removed, &values));
+    let environment = Environment::from(BTreeMap::new());
+    assert!(!is_on_user_path(&with_path("tool", None), &Values::in_folder(None, &environment)), "the user has no PATH");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_last_path_in_an_env_file_counts() {
+    let (keep, [one, two]) = programs();
+    let folder = keep.path().canonicalize().unwrap();
+    fs::write(folder.join(".env"), format!("PATH={one}\nA=1\nPATH={two}\nB=2\n")).unwrap();
+    let environment = Environment::from(BTreeMap::new());
+    let stdio = Stdio { env_file: Some(".env".to_owned()), ..with_path("tool", None) };
+    let found = program(&stdio, &Values::in_folder(Some(&folder), &environment));
+    assert_eq!(found, Some(PathBuf::from(two).join("tool")));
 }
 
 #[cfg(unix)]
@@ -161,4 +178,89 @@ fn an_action_of_the_same_file_for_this_server_asks_again() {
     assert_eq!(changed("mcp__git__tidy", Scope::Project, "mcp.json"), "still trusted");
     assert_eq!(changed("mcp__fs__tidy", Scope::Local, "mcp.json"), "still trusted");
     assert_eq!(changed("mcp__fs__tidy", Scope::Project, "other.json"), "still trusted");
+}
+
+#[test]
+fn the_argument_after_a_flag_that_names_a_secret_is_masked() {
+    let shown = |args: &[&str]| {
+        let (_keep, folder) = project();
+        let mut definition = definition(&folder);
+        stdio(&mut definition).args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        fingerprint(&definition, &Config::default()).lines["args.1"].clone()
+    };
+    for flag in ["--authority", "--AUTHORITY"] {
+        assert!(shown(&[flag, "value"]).starts_with(MASK), "{flag}");
+    }
+    for other in ["--authority=x", "authority", "--verbose"] {
+        assert_eq!(shown(&[other, "value"]), "value", "after {other}");
+    }
+}
+
+#[test]
+fn a_sandbox_and_a_level_that_only_restricts_are_classified() {
+    let sandbox = Sandbox { read: None, write: vec!["out".to_owned()], network: false, required: true };
+    assert_eq!(
+        change(|d, _, _| stdio(d).sandbox = Some(sandbox)),
+        "+ sandbox.network: false | + sandbox.read: everything | + sandbox.required: true | + sandbox.write: out"
+    );
+    let restricts = change(|d, _, _| {
+        let case = Case { when: vec![("p".into(), Condition::Inside("src".into()))], level: Level::Deny };
+        let level = LevelRule { cases: vec![case], rest: Level::RequireApproval };
+        d.spec.tools.push(ToolRule { pattern: "write".into(), level });
+    });
+    assert_eq!(restricts, "still trusted");
+}
+
+#[test]
+fn the_sign_in_of_a_remote_server_is_part_of_the_launch() {
+    let lines = |url: &str, oauth: OAuth| {
+        let (_keep, folder) = project();
+        let mut definition = definition(&folder);
+        definition.spec.launch = Launch::Http(Remote { url: url.to_owned(), oauth: Some(oauth), ..Remote::default() });
+        fingerprint(&definition, &Config::default()).lines
+    };
+    let plain = lines("https://x.test/mcp", OAuth::default());
+    assert_eq!((plain.get("oauth.grantType"), plain.get("oauth.privateKey")), (None, None));
+    let own =
+        OAuth { private_key: Some("${keyring:pem}".to_owned()), grant: Grant::ClientCredentials, ..OAuth::default() };
+    let own = lines("https://x.test/mcp", own);
+    assert_eq!((&*own["oauth.grantType"], &*own["oauth.privateKey"]), ("client_credentials", "${keyring:pem}"));
+    // A token in a URL is masked, also in a format that only the prefix shows.
+    for token in ["ghp_abcdefghij0123456789", "sk-abcdefghij.klmnopq"] {
+        let shown = &lines(&format!("https://x.test/{token}"), OAuth::default())["url"];
+        assert!(shown.contains(MASK) && !shown.contains("klm") && !shown.contains("789"), "{shown}");
+    }
+}
+
+#[test]
+fn only_a_definition_of_a_project_has_a_project() {
+    let (_keep, folder) = project();
+    let lines = |scope: Scope| fingerprint(&Definition { scope, ..definition(&folder) }, &Config::default()).lines;
+    assert!(lines(Scope::Project).contains_key("project") && lines(Scope::Project).contains_key("content server.py"));
+    assert!(!lines(Scope::User).contains_key("project") && !lines(Scope::User).contains_key("content server.py"));
+}
+
+/// Such variables make programs load code, whatever sets them.
+#[test]
+fn the_code_that_a_variable_names_is_pinned() {
+    let contents = |name: &str, in_file: bool| {
+        let (_keep, folder) = project();
+        write(&folder, &[("hook.txt", "1")]);
+        let value = "--require ./hook.txt".to_owned();
+        let mut definition = definition(&folder);
+        let own = match in_file {
+            true => Stdio { env_file: Some(".env".into()), ..Stdio::default() },
+            false => Stdio { env: [(name.to_owned(), Some(value.clone()))].into(), ..Stdio::default() },
+        };
+        fs::write(folder.join(".env"), format!("{name}=\"{value}\"\n")).unwrap();
+        *stdio(&mut definition) = Stdio { command: "server".into(), ..own };
+        fingerprint(&definition, &Config::default()).lines.contains_key("content hook.txt")
+    };
+    assert!(contents("NODE_OPTIONS", false) && contents("NODE_OPTIONS", true));
+    assert!(!contents("NOTES", false) && !contents("NOTES", true));
+}
+
+#[test]
+fn a_setting_whose_name_indicates_a_secret_is_masked_in_any_case() {
+    assert_eq!(decided(&["npx", "x"], &[(".npmrc", "MY_AUTH=abc\n")]), "runner .npmrc MY_AUTH: •••");
 }

@@ -57,9 +57,8 @@ fn only_launches_that_changed_are_named_and_only_in_the_file_of_the_user() {
 #[test]
 fn a_fallback_and_a_proxy_are_part_of_a_launch() {
     let mut own = Definition { scope: Scope::User, ..definition(Path::new("/home/me")) };
-    assert!(TrustKey::of_own(&own).is_some());
-    assert!(TrustKey::of_own(&definition(Path::new("/home/me"))).is_none(), "not of a project");
-    let with = Fingerprint::of_own_launch(&own);
+    assert!(own_launch(&definition(Path::new("/home/me"))).is_none(), "not of a project");
+    let (key, with) = own_launch(&own).unwrap();
     assert_eq!(with.lines.get("fallback.address").map(String::as_str), Some("127.0.0.1:3001"));
     let remote = Remote {
         url: "https://x.test/".to_owned(),
@@ -67,14 +66,18 @@ fn a_fallback_and_a_proxy_are_part_of_a_launch() {
         ..Remote::default()
     };
     own.spec.launch = Launch::ClaudeAiProxy { id: "p".to_owned(), remote };
-    let proxy = Fingerprint::of_own_launch(&own);
+    let (_, proxy) = own_launch(&own).unwrap();
     assert_eq!(proxy.lines.get("id").map(String::as_str), Some("p"));
     assert!(proxy.lines.contains_key("url") && proxy.lines.contains_key("oauth.grantType"));
     let environment = Environment::of_this_process();
-    let key = TrustKey::of_own(&own).unwrap();
-    let record = TrustRecord { trusted: Some(Arc::new(with)), denied: None };
-    let question = Question::about_own_launch(key, Arc::new(proxy), &record, &own, &environment);
-    assert!(question.is_about_own_launch() && !question.same_launch && !question.difference.unwrap().is_empty());
+    let ask = |denied: Option<&str>| {
+        let record = TrustRecord { trusted: Some(with.clone()), denied: denied.map(str::to_owned) };
+        Question::about_own_launch(key.clone(), proxy.clone(), &record, &own, &environment)
+    };
+    let question = ask(None);
+    assert!(question.is_about_own_launch() && !question.same_launch && !question.was_denied);
+    assert!(!question.difference.unwrap().is_empty());
+    assert!(ask(Some(&proxy.digest)).was_denied && !ask(Some(&with.digest)).was_denied);
 }
 
 #[test]
