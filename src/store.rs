@@ -13,6 +13,7 @@ mod decisions;
 mod file;
 mod launch_facts;
 mod owner;
+mod stored_text;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,7 +85,7 @@ pub struct Options {
 impl Options {
     pub fn new(project: &Path, settings: &Settings) -> Self {
         Self {
-            project: crate::policy::trust::real(project),
+            project: crate::paths::canonical(project),
             main: in_main_checkout(project),
             strict: settings.audit.strict,
             keep_days: settings.audit.keep_days,

@@ -13,7 +13,6 @@ use crate::store::ToolCalls;
 
 /// How far back the advice looks, in days.
 const DAYS: u32 = 30;
-const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// The calls of all tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -101,8 +100,7 @@ impl Engine {
 
     async fn read_usage(&self) -> Arc<ToolUsage> {
         let days = DAYS.min(self.0.shared.settings.borrow().audit.keep_days);
-        let since = Timestamp::from_unix_millis(Timestamp::now().unix_millis() - i64::from(days) * DAY);
-        let rows = self.0.store.tool_calls(since).await.unwrap_or_default();
+        let rows = self.0.store.tool_calls(Timestamp::now().days_before(days)).await.unwrap_or_default();
         let usage = Arc::new(ToolUsage::new(days, rows));
         self.send_command(|done| HubCommand::SetUsage { usage: usage.clone(), done }).await.ok();
         usage

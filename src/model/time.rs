@@ -26,6 +26,15 @@ impl Timestamp {
         (self.0.unix_timestamp_nanos() / 1_000_000) as i64
     }
 
+    /// The number of the day, in UTC.
+    pub fn day(self) -> i64 {
+        self.0.unix_timestamp().div_euclid(86_400)
+    }
+
+    pub fn days_before(self, days: u32) -> Self {
+        Self(self.0.saturating_sub(time::Duration::days(days.into())))
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         OffsetDateTime::parse(text, &Rfc3339).ok().map(Self)
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::path::Path;
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::decisions::path_text;
 use super::owner::Owner;
-use crate::model::{Requester, RequesterKind, ServerName, Timestamp};
+use super::stored_text::masked;
+use crate::model::{CallKind, CallRecord, Requester, RequesterKind, ServerName, Timestamp};
 
 /// What agents of one name did in one workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub struct AllAgentFigures(BTreeMap<(String, String), AgentFigures>);
 impl AllAgentFigures {
     /// What agents of this name did in this workspace.
     pub fn of(&self, workspace: &Path, name: &str) -> AgentFigures {
-        let key = (path_text(&crate::policy::trust::real(workspace)), name.to_owned());
+        let key = (path_text(&crate::paths::canonical(workspace)), name.to_owned());
         self.0.get(&key).copied().unwrap_or_default()
     }
 }
@@ -47,16 +48,39 @@ pub struct ToolCalls {
     pub anywhere: u64,
 }
 
+/// Counts how often each tool ran on a day, in the transaction that writes the records.
+#[derive(Default)]
+pub(super) struct ToolDays<'c>(BTreeMap<(&'c str, &'c str, i64), i64>);
+
+impl<'c> ToolDays<'c> {
+    /// Counts a call. One that was denied or invalid never ran.
+    pub(super) fn count(&mut self, record: &'c CallRecord) {
+        if record.kind == CallKind::Tool && !["deny", "disable", "invalid"].contains(&record.decision.as_str()) {
+            *self.0.entry((record.server.as_str(), &record.tool, record.time.day())).or_default() += 1;
+        }
+    }
+
+    pub(super) fn save(self, connection: &Connection, project: &str) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO tool_days VALUES (?1, ?2, ?3, ?4, ?5)
+                ON CONFLICT (project, server, tool, day) DO UPDATE SET calls = calls + excluded.calls",
+        )?;
+        for ((server, tool, day), calls) in self.0 {
+            statement.execute(params![project, server, masked(tool), day, calls])?;
+        }
+        Ok(())
+    }
+}
+
 impl Owner {
     pub(super) fn tool_calls(&mut self, since: Timestamp) -> Result<Vec<(ServerName, String, ToolCalls)>, String> {
         let project = path_text(&self.shared.options().project);
         self.connected(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT server, tool, sum(project = ?1), count(*) FROM calls
-                    WHERE time >= ?2 AND kind = 'tool' AND decision NOT IN ('deny', 'disable', 'invalid')
-                    GROUP BY server, tool",
+                "SELECT server, tool, sum(calls * (project = ?1)), sum(calls) FROM tool_days
+                    WHERE day >= ?2 GROUP BY server, tool",
             )?;
-            let mut rows = statement.query(params![project, since.unix_millis()])?;
+            let mut rows = statement.query(params![project, since.day()])?;
             let mut calls = Vec::new();
             while let Some(row) = rows.next()? {
                 let Ok(server) = ServerName::new(&row.get::<_, String>(0)?) else { continue };

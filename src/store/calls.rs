@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::{ToSqlOutput, Value as Sql, ValueRef};
 use rusqlite::{Connection, Row, params, params_from_iter};
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Map, Value};
 
+use super::agent_figures::ToolDays;
 use super::chain::{Appender, ChainHead};
+use super::database::{insert_rows, together};
 use super::decisions::path_text;
 use super::owner::Owner;
+use super::stored_text::{masked, stored_json, stored_result};
 use super::{FinishedCall, Options};
 use crate::model::{CallId, CallKind, CallRecord, Requester, ResultSize, ServerName, Timestamp};
 use crate::paths::in_main_checkout;
-use crate::text::{holds_secret, mask};
 
 /// Which calls to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -72,18 +73,12 @@ const METRICS: &str =
     WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
         AND decision NOT IN ('deny', 'disable', 'invalid')
     ORDER BY id DESC LIMIT ?3";
-/// For names, reasons and errors; more than any of them needs.
-const MAX_TEXT: usize = 8 << 10;
-/// How much is read beyond the stored part, to recognize a secret across the cut.
-const MARGIN: usize = 64 << 10;
-/// How much of the beginning and of the end of a long text its digest covers.
-const DIGESTED: usize = 32 << 10;
 const UNFINISHED_ERROR: &str = "no outcome was recorded: mcp-sidecar exited during the call";
 
 impl Owner {
     pub(super) fn begin(&mut self, call: &FinishedCall) -> Result<i64, String> {
         let options = self.shared.options();
-        self.write_records(|transaction| insert(transaction, &options, [call], false))
+        self.write_records(|transaction| insert(transaction, &options, std::slice::from_ref(call), false))
     }
 
     pub(super) fn finish(&mut self, row: i64, call: &FinishedCall) -> Result<(), String> {
@@ -117,6 +112,9 @@ impl Owner {
                 .query_row([row], |row| row.get(0))?;
             let mut links = Appender::open(transaction, &project, row)?;
             links.append_stored(row, true)?;
+            let mut tools = ToolDays::default();
+            tools.count(record);
+            tools.save(transaction, &project)?;
             Ok(((), Some(links.close()?)))
         })
     }
@@ -209,47 +207,44 @@ fn worktrees(connection: &Connection, options: &Options) -> rusqlite::Result<Vec
 }
 
 /// Writes rows with their links. Returns the id of the last row.
-pub fn insert<'c>(
+pub fn insert(
     connection: &Connection,
     options: &Options,
-    calls: impl IntoIterator<Item = &'c FinishedCall>,
+    calls: &[FinishedCall],
     finished: bool,
 ) -> rusqlite::Result<(i64, Option<ChainHead>)> {
     let project = path_text(&options.project);
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, arguments, requested, kind,
-                decision, decided_by, finished, success, error, duration_us, result, waited_us, result_bytes, result_tokens)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
-    )?;
-    let (mut links, mut row): (Option<Appender<'_>>, i64) = (None, 0);
-    for call in calls {
-        let stored = Stored::of(call, options.record_bytes);
-        let columns = stored.columns(&project, finished);
-        // A link covers the result itself, so it need not cover its size.
-        let size = call.record.result_size;
-        let counts = [size.map(|size| size.bytes), size.map(|size| size.tokens)];
-        let counts = counts.map(|count| count.map_or(ValueRef::Null, |count| ValueRef::Integer(stored_count(count))));
-        let all = columns.iter().chain(&counts);
-        row = statement.insert(params_from_iter(all.map(|column| ToSqlOutput::Borrowed(*column))))?;
-        let links = match &mut links {
-            Some(links) => links,
-            None => links.insert(Appender::open(connection, &project, row)?),
-        };
-        // The columns of a link begin with the id. A record without an outcome has fewer.
-        let mut linked = [ValueRef::Null; 1 + COLUMNS];
-        let [id, others @ ..] = &mut linked;
-        *id = ValueRef::Integer(row);
-        others.copy_from_slice(&columns);
-        let count = if finished { linked.len() } else { 1 + BEGUN_COLUMNS };
-        links.append(row, finished, linked.get(..count).unwrap_or(&linked))?;
+    let mut row: i64 =
+        connection.prepare_cached("SELECT coalesce(max(id), 0) FROM calls")?.query_row([], |row| row.get(0))?;
+    let mut links = Appender::open(connection, &project, row + 1)?;
+    let mut tools = ToolDays::default();
+    for calls in together(calls) {
+        let stored: Vec<_> = calls.iter().map(|call| Stored::of(call, options.record_bytes)).collect();
+        let mut values = Vec::with_capacity(calls.len() * COLUMNS);
+        for stored in &stored {
+            row += 1;
+            let columns = stored.columns(row, &project, finished);
+            let linked = if finished { LINKED_COLUMNS } else { BEGUN_COLUMNS };
+            links.append(row, finished, columns.get(..linked).unwrap_or(&columns))?;
+            values.extend(columns.map(ToSqlOutput::Borrowed));
+            if finished {
+                tools.count(stored.record);
+            }
+        }
+        insert_rows(connection, CALLS, calls.len(), values)?;
     }
-    Ok((row, links.map(Appender::close).transpose()?))
+    tools.save(connection, &project)?;
+    Ok((row, Some(links.close()?)))
 }
 
-/// The columns of a record, without its id, in the order in which links cover them.
-const COLUMNS: usize = 18;
+const CALLS: &str = "calls (id, call_id, project, time, server, tool, requester, workflow, arguments, requested, kind,
+    decision, decided_by, finished, success, error, duration_us, result, waited_us, result_bytes, result_tokens)";
+/// The columns of a record, in the order in which links cover them.
+const COLUMNS: usize = 21;
+/// How many of them a link covers. It covers the result itself, so it need not cover its size.
+const LINKED_COLUMNS: usize = 19;
 /// How many of them never change after the call has begun.
-const BEGUN_COLUMNS: usize = 10;
+const BEGUN_COLUMNS: usize = 11;
 
 /// A record as it is stored: masked and truncated.
 struct Stored<'a> {
@@ -284,11 +279,14 @@ impl<'a> Stored<'a> {
         }
     }
 
-    fn columns<'v>(&'v self, project: &'v str, finished: bool) -> [ValueRef<'v>; COLUMNS] {
+    fn columns<'v>(&'v self, id: i64, project: &'v str, finished: bool) -> [ValueRef<'v>; COLUMNS] {
         let text = |text: &'v str| ValueRef::Text(text.as_bytes());
         let optional = |value: Option<&'v str>| value.map_or(ValueRef::Null, text);
+        let number =
+            |count: Option<usize>| count.map_or(ValueRef::Null, |count| ValueRef::Integer(stored_count(count)));
         let record = self.record;
         [
+            ValueRef::Integer(id),
             text(&record.call_id.0),
             text(project),
             ValueRef::Integer(record.time.unix_millis()),
@@ -307,23 +305,20 @@ impl<'a> Stored<'a> {
             ValueRef::Integer(micros(record.duration_ms)),
             optional(self.result.as_deref()),
             ValueRef::Integer(micros(record.waited_ms)),
+            number(record.result_size.map(|size| size.bytes)),
+            number(record.result_size.map(|size| size.tokens)),
         ]
     }
 }
 
 /// The statement for a query. Only constant text is concatenated; all values are bound.
 fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
-    // Both indexes end with the order of the ids, so that nothing has to be sorted.
-    let index = match (&query.server, &query.tool) {
-        (Some(_), Some(_)) => "calls_by_tool",
-        _ => "calls_newest",
-    };
-    let mut sql = format!(
-        "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
+    // The index has the order of the ids, so that nothing has to be sorted.
+    let mut sql = "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
             error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens
-            FROM calls INDEXED BY {index}
+            FROM calls INDEXED BY calls_newest
             WHERE project = ?"
-    );
+        .to_owned();
     let mut values = vec![Sql::from(project.to_owned())];
     let wanted = [
         (" AND server = ?", query.server.clone().map(Sql::from)),
@@ -389,60 +384,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
 /// Masking may leave invalid JSON, and servers may send invalid surrogates. Such a value is shown as text.
 fn parsed(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
-}
-
-fn masked(text: &str) -> Cow<'_, str> {
-    let text = mask(text);
-    // A text has at most as many characters as bytes.
-    match Some(text.len()).filter(|length| *length > MAX_TEXT).and_then(|_| text.char_indices().nth(MAX_TEXT)) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
-        None => text,
-    }
-}
-
-/// JSON as stored: masked, and truncated at the limit, with the length and digest of the whole.
-fn stored_json(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return mask(text).into_owned();
-    }
-    let beginning = mask(head(text, limit.saturating_add(MARGIN)));
-    cut_json(head(&beginning, limit), text.len(), mask(text))
-}
-
-/// What is stored of a text that is too long.
-fn cut_json(cut: &str, length: usize, masked: Cow<'_, str>) -> String {
-    json!({ "cut": cut, "length": length, "sha256": digest(masked) }).to_string()
-}
-
-/// Of a result with a secret, only the length and digest are stored.
-fn stored_result(text: &str, limit: usize) -> String {
-    if holds_secret(text) {
-        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(mask(text)) })
-            .to_string();
-    }
-    match text.len() {
-        length if length <= limit => text.to_owned(),
-        length => cut_json(head(text, limit), length, Cow::Borrowed(text)),
-    }
-}
-
-/// The digest of the masked text, because that of a short secret could be guessed. Of a long text without a secret, only the
-/// beginning and the end count: results of many megabytes are usual, and calls would wait for their digests.
-fn digest(masked: Cow<'_, str>) -> String {
-    let bytes = masked.as_bytes();
-    let mut hash = Sha256::new();
-    match (&masked, bytes.first_chunk::<DIGESTED>(), bytes.last_chunk::<DIGESTED>()) {
-        (Cow::Borrowed(_), Some(first), Some(last)) if bytes.len() > 2 * DIGESTED => {
-            hash.update(first);
-            hash.update(last);
-        }
-        _ => hash.update(bytes),
-    }
-    crate::policy::hex(&hash.finalize())
-}
-
-fn head(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
 fn stored_count(count: usize) -> i64 {

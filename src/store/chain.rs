@@ -5,10 +5,11 @@
 //! to it as well: every writer of a record adds its link in the same transaction, so a chain never forks. A record of a
 //! strict log has two links: one before the call, about what never changes, and one about the outcome.
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest, Sha256};
 
+use super::database::{insert_rows, together};
 use crate::model::Timestamp;
 use crate::text::{counted, one_line};
 
@@ -82,6 +83,8 @@ pub struct Appender<'c> {
     project: String,
     last: i64,
     digest: Vec<u8>,
+    /// Links that are not written yet.
+    links: Vec<(Link, Vec<u8>)>,
 }
 
 impl<'c> Appender<'c> {
@@ -98,34 +101,41 @@ impl<'c> Appender<'c> {
                 (0, NOTHING.to_vec())
             }
         };
-        Ok(Self { connection, project: project.to_owned(), last, digest })
+        Ok(Self { connection, project: project.to_owned(), last, digest, links: Vec::new() })
     }
 
     /// Adds a link for a record that has these columns, in the order of the format.
     pub fn append(&mut self, call: i64, finished: bool, columns: &[ValueRef<'_>]) -> rusqlite::Result<()> {
         let link = Link { number: self.last + 1, call, finished };
         let digest = digest_of(&self.digest, &link, columns.iter().map(|column| Ok(*column)))?;
-        self.insert(&link, digest)
+        self.add(link, digest);
+        Ok(())
     }
 
     /// The same for a record as it is in the file.
     pub fn append_stored(&mut self, call: i64, finished: bool) -> rusqlite::Result<()> {
         let link = Link { number: self.last + 1, call, finished };
         let digest = digest(self.connection, &self.digest, &link)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        self.insert(&link, digest)
-    }
-
-    fn insert(&mut self, link: &Link, digest: Vec<u8>) -> rusqlite::Result<()> {
-        self.connection
-            .prepare_cached("INSERT INTO links (project, number, call, finished, digest) VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![self.project, link.number, link.call, link.finished, digest])?;
-        (self.last, self.digest) = (link.number, digest);
+        self.add(link, digest);
         Ok(())
     }
 
-    /// Stores the end of the chain.
+    fn add(&mut self, link: Link, digest: Vec<u8>) {
+        (self.last, self.digest) = (link.number, digest.clone());
+        self.links.push((link, digest));
+    }
+
+    /// Writes the links and the end of the chain.
     pub fn close(self) -> rusqlite::Result<ChainHead> {
-        let Self { connection, project, last, digest } = self;
+        let Self { connection, project, last, digest, links } = self;
+        for links in together(&links) {
+            let values = links.iter().flat_map(|(link, digest)| {
+                let [number, call, finished] = [link.number, link.call, link.finished.into()].map(ValueRef::Integer);
+                [ValueRef::Text(project.as_bytes()), number, call, finished, ValueRef::Blob(digest)]
+            });
+            let into = "links (project, number, call, finished, digest)";
+            insert_rows(connection, into, links.len(), values.map(ToSqlOutput::Borrowed).collect())?;
+        }
         connection
             .prepare_cached("UPDATE chains SET last = ?2, digest = ?3 WHERE project = ?1")?
             .execute(params![project, last, digest])?;

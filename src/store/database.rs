@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params_from_iter};
 
 use super::file::Files;
 
@@ -16,14 +17,70 @@ pub const IMPATIENT_TIMEOUT: Duration = Duration::from_millis(100);
 /// A larger file is not checked at the start. Damage shows when it is read.
 const MAX_CHECKED_BYTES: u64 = 16 << 20;
 
-/// Step n migrates from version n to n + 1. Steps are only added, never changed.
-const MIGRATIONS: [&str; 7] = [
-    "
+const TRUST: &str = "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
         fingerprint TEXT NOT NULL, time INTEGER NOT NULL,
         PRIMARY KEY (project, server, decision)
+    ) STRICT;";
+const REMEMBERED: &str = "
+    CREATE TABLE remembered (
+        launch TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, time INTEGER NOT NULL,
+        PRIMARY KEY (launch, what)
+    ) STRICT;";
+const NOTICES_TABLE: &str = "CREATE TABLE notices (name TEXT PRIMARY KEY) STRICT;";
+/// The chain of call records. `last` and `digest` are its newest link, `pruned` and `pruned_digest` the newest one that was
+/// deleted because of its age, `unchained` the newest record without a link.
+const CHAINS: &str = "
+    CREATE TABLE chains (
+        project TEXT PRIMARY KEY, last INTEGER NOT NULL, digest BLOB NOT NULL,
+        pruned INTEGER NOT NULL, pruned_digest BLOB NOT NULL, unchained INTEGER
     ) STRICT;
+    CREATE TABLE links (
+        project TEXT NOT NULL, number INTEGER NOT NULL, call INTEGER NOT NULL, finished INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        PRIMARY KEY (project, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX links_by_call ON links (call);";
+/// Lists the newest calls of a workspace without sorting, and measures them without reading their arguments and results.
+const CALLS_NEWEST: &str = "
+    CREATE INDEX calls_newest ON calls
+        (project, id, server, tool, success, decision, kind, finished, duration_us, waited_us, result_tokens);";
+/// How often each tool ran on a day, so that the engine need not read the whole log when it starts.
+const TOOL_DAYS: &str = "
+    CREATE TABLE tool_days (
+        project TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL, day INTEGER NOT NULL, calls INTEGER NOT NULL,
+        PRIMARY KEY (project, server, tool, day)
+    ) STRICT, WITHOUT ROWID;";
+
+/// A new database, in the format after all migrations. To create it step by step would take several times as long.
+const NEWEST: &[&str] = &[
+    TRUST,
+    "
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL, scope TEXT NOT NULL,
+        project TEXT, fingerprint TEXT, pin TEXT NOT NULL, definition TEXT NOT NULL, since INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE calls (
+        id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, project TEXT NOT NULL, time INTEGER NOT NULL,
+        server TEXT NOT NULL, tool TEXT NOT NULL, requester TEXT NOT NULL, workflow TEXT,
+        decision TEXT NOT NULL, decided_by TEXT NOT NULL,
+        finished INTEGER NOT NULL, success INTEGER NOT NULL, error TEXT, duration_us INTEGER NOT NULL,
+        arguments TEXT, result TEXT, waited_us INTEGER NOT NULL DEFAULT 0, requested TEXT,
+        kind TEXT NOT NULL DEFAULT 'tool', result_bytes INTEGER, result_tokens INTEGER
+    ) STRICT;",
+    CALLS_NEWEST,
+    TOOL_DAYS,
+    CHAINS,
+    REMEMBERED,
+    NOTICES_TABLE,
+];
+
+/// Step n migrates from version n to n + 1. Steps are only added, never changed, and [`NEWEST`] follows.
+const MIGRATIONS: [&[&str]; 8] = [
+    &[
+        TRUST,
+        "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL,
         scope TEXT NOT NULL CHECK (scope IN ('project', 'always')),
@@ -36,52 +93,41 @@ const MIGRATIONS: [&str; 7] = [
         finished INTEGER NOT NULL, success INTEGER NOT NULL, error TEXT, duration_us INTEGER NOT NULL,
         arguments TEXT, result TEXT
     ) STRICT;
-    CREATE INDEX calls_by_tool ON calls (project, server, tool);
-    CREATE TABLE remembered (
-        launch TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, time INTEGER NOT NULL,
-        PRIMARY KEY (launch, what)
-    ) STRICT;
-",
+    CREATE INDEX calls_by_tool ON calls (project, server, tool);",
+        REMEMBERED,
+    ],
     // A grant can also disable a tool. Scopes are now checked when they are read, so that a new one needs no migration.
-    "
+    &[
+        "
     CREATE TABLE grants_2 (
         id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL, scope TEXT NOT NULL,
         project TEXT, fingerprint TEXT, pin TEXT NOT NULL, definition TEXT NOT NULL, since INTEGER NOT NULL
     ) STRICT;
     INSERT INTO grants_2 SELECT id, server, tool, scope, project, fingerprint, pin, definition, since FROM grants;
     DROP TABLE grants;
-    ALTER TABLE grants_2 RENAME TO grants;
-    CREATE TABLE notices (name TEXT PRIMARY KEY) STRICT;
-",
+    ALTER TABLE grants_2 RENAME TO grants;",
+        NOTICES_TABLE,
+    ],
     // The time that a call waited for the user is not part of its duration, and the user may change its arguments.
-    "
+    &["
     ALTER TABLE calls ADD COLUMN waited_us INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE calls ADD COLUMN requested TEXT;
-",
+    ALTER TABLE calls ADD COLUMN requested TEXT;"],
     // Resources and prompts are recorded, too.
-    "ALTER TABLE calls ADD COLUMN kind TEXT NOT NULL DEFAULT 'tool';",
-    // The chain of call records. `last` and `digest` are its newest link, `pruned` and `pruned_digest` the newest one
-    // that was deleted because of its age, `unchained` the newest record without a link.
-    "
-    CREATE TABLE chains (
-        project TEXT PRIMARY KEY, last INTEGER NOT NULL, digest BLOB NOT NULL,
-        pruned INTEGER NOT NULL, pruned_digest BLOB NOT NULL, unchained INTEGER
-    ) STRICT;
-    CREATE TABLE links (
-        project TEXT NOT NULL, number INTEGER NOT NULL, call INTEGER NOT NULL, finished INTEGER NOT NULL,
-        digest BLOB NOT NULL,
-        PRIMARY KEY (project, number)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX links_by_call ON links (call);
-",
+    &["ALTER TABLE calls ADD COLUMN kind TEXT NOT NULL DEFAULT 'tool';"],
+    &[CHAINS],
     // How large results are. A link covers the result itself, so it need not cover these figures.
-    "
+    &["
     ALTER TABLE calls ADD COLUMN result_bytes INTEGER;
-    ALTER TABLE calls ADD COLUMN result_tokens INTEGER;
-",
-    // Lists the newest calls of a workspace without sorting, and measures them without reading their arguments and results.
-    "CREATE INDEX calls_newest ON calls
-        (project, id, server, tool, success, decision, kind, finished, duration_us, waited_us, result_tokens);",
+    ALTER TABLE calls ADD COLUMN result_tokens INTEGER;"],
+    &[CALLS_NEWEST],
+    // The newest calls of a tool are found by scanning `calls_newest`, which costs less than maintaining another index.
+    &[
+        "DROP INDEX calls_by_tool;",
+        TOOL_DAYS,
+        "
+    INSERT INTO tool_days SELECT project, server, tool, time / 86400000, count(*) FROM calls
+        WHERE finished = 1 AND kind = 'tool' AND decision NOT IN ('deny', 'disable', 'invalid') GROUP BY 1, 2, 3, 4;",
+    ],
 ];
 
 /// Shown once after an upgrade: the last format without it, and the name of the notice.
@@ -89,6 +135,29 @@ const NOTICES: [(usize, &str); 1] = [(1, PRIVATE_FOLDERS)];
 
 /// The user's servers run in private folders now.
 pub const PRIVATE_FOLDERS: &str = "private-folders";
+
+/// How many rows are inserted with one statement.
+const ROWS: usize = 16;
+
+/// Rows to insert, as many at a time as [`insert_rows`] is fast with. Other numbers would need statements of their own.
+pub fn together<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let (many, rest) = rows.as_chunks::<ROWS>();
+    many.iter().map(<[T; ROWS]>::as_slice).chain(rest.chunks(1))
+}
+
+/// Inserts rows with one statement. Between its rows, SQLite keeps the end of each index, which each statement would search
+/// for again.
+pub fn insert_rows(
+    connection: &Connection,
+    into: &str,
+    rows: usize,
+    values: Vec<ToSqlOutput<'_>>,
+) -> rusqlite::Result<()> {
+    let row = format!("({})", vec!["?"; values.len() / rows.max(1)].join(", "));
+    let sql = format!("INSERT INTO {into} VALUES {}", vec![row.as_str(); rows].join(", "));
+    connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+    Ok(())
+}
 
 /// An open database.
 pub struct Opened {
@@ -180,9 +249,8 @@ fn connect(files: &Files, wait: Duration) -> Result<Connection, Failure> {
 /// Runs all steps in one transaction, so that a file is never between versions.
 fn migrate(connection: &mut Connection, done: usize) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for step in MIGRATIONS.iter().skip(done) {
-        transaction.execute_batch(step)?;
-    }
+    let steps = if done == 0 { &[NEWEST] } else { MIGRATIONS.get(done..).unwrap_or_default() };
+    steps.concat().into_iter().try_for_each(|step| transaction.execute_batch(step))?;
     for (_, name) in NOTICES.iter().filter(|(format, _)| (1..=*format).contains(&done)) {
         transaction.execute("INSERT OR REPLACE INTO notices VALUES (?1)", [name])?;
     }
@@ -217,5 +285,34 @@ pub fn reason(error: &rusqlite::Error) -> String {
         Some(ErrorCode::DatabaseCorrupt) => "the file is damaged".to_owned(),
         Some(ErrorCode::NotADatabase) => "the file is not a database".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every table and index with its columns, and how rows are stored and checked.
+    fn format(connection: &Connection) -> Vec<String> {
+        let query = "SELECT t.name, t.type, t.wr, t.strict, c.cid, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk
+            FROM pragma_table_list t, pragma_table_xinfo(t.name) c WHERE t.name NOT LIKE 'sqlite%'
+            UNION ALL SELECT t.name, i.origin, i.\"unique\", i.partial, c.seqno, c.name, c.coll, c.\"desc\", i.name, c.key
+            FROM pragma_table_list t, pragma_index_list(t.name) i, pragma_index_xinfo(i.name) c ORDER BY 1, 2, 9, 5";
+        let mut statement = connection.prepare(query).unwrap();
+        let row = |row: &rusqlite::Row<'_>| (0..10).map(|at| Ok(format!("{:?}", row.get_ref(at)?))).collect();
+        let rows = statement.query_map([], row).unwrap();
+        rows.map(|row: rusqlite::Result<Vec<String>>| row.unwrap().join(" ")).collect()
+    }
+
+    #[test]
+    fn a_new_database_has_the_format_of_one_that_was_migrated() {
+        let migrated = Connection::open_in_memory().unwrap();
+        MIGRATIONS.concat().into_iter().for_each(|step| migrated.execute_batch(step).unwrap());
+        let new = in_memory().unwrap();
+        assert_eq!(format(&new), format(&migrated));
+        assert!(format(&new).len() > 50, "{:#?}", format(&new));
+        let checks = "SELECT count(*) FROM sqlite_schema WHERE sql LIKE '%CHECK%'";
+        let count = |connection: &Connection| connection.query_row(checks, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(count(&new), count(&migrated));
     }
 }

@@ -49,14 +49,13 @@ impl Owner {
 
     /// Deletes calls after `audit.keep_days`, and facts about launches that are unused for ninety days.
     pub(super) fn delete_old(&mut self) {
-        const DAY: i64 = 24 * 60 * 60 * 1_000;
-        let now = Timestamp::now().unix_millis();
-        let calls = now - i64::from(self.shared.options().keep_days) * DAY;
+        let calls = Timestamp::now().days_before(self.shared.options().keep_days);
+        let facts = Timestamp::now().days_before(90);
         let forgotten = self.write("NORMAL", |transaction| {
             // Ids grow with time, so only rows to delete are read.
             let first_kept: Option<i64> = transaction.query_row(
                 "SELECT coalesce((SELECT id FROM calls WHERE time >= ?1 ORDER BY id LIMIT 1), max(id) + 1) FROM calls",
-                [calls],
+                [calls.unix_millis()],
                 |row| row.get(0),
             )?;
             if let Some(first_kept) = first_kept {
@@ -67,7 +66,8 @@ impl Owner {
                     [first_kept],
                 )?;
             }
-            transaction.execute("DELETE FROM remembered WHERE time < ?1", [now - 90 * DAY])
+            transaction.execute("DELETE FROM tool_days WHERE day < ?1", [calls.day()])?;
+            transaction.execute("DELETE FROM remembered WHERE time < ?1", [facts.unix_millis()])
         });
         if let Err(why) = forgotten {
             tracing::warn!(%why, "old records were not deleted");

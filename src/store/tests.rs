@@ -684,20 +684,69 @@ async fn calls_of_all_worktrees_are_listed_by_their_time_in_whatever_order_they_
 
 #[tokio::test]
 async fn a_call_that_waited_for_days_does_not_hide_what_agents_did_before_it_ended() {
-    const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
     let (_keep, path) = folder();
     let store = store(&path).await;
-    let now = Timestamp::now().unix_millis();
-    for (id, begun, waited) in [("old", now - 3 * DAY_MS, 0), ("quick", now, 0), ("slow", now - 2 * DAY_MS, 2 * DAY_MS)]
-    {
+    let now = Timestamp::now();
+    for (id, days_ago, days_waited) in [("old", 3, 0), ("quick", 0, 0), ("slow", 2, 2)] {
         let call = call(id, json!({}), None);
         let requester = Requester { kind: RequesterKind::Agent, name: "codex".into() };
-        let (time, waited_ms) = (Timestamp::from_unix_millis(begun), waited as f64);
+        let (time, waited_ms) = (now.days_before(days_ago), f64::from(days_waited) * 86_400_000.0);
         let row = CallRecord { requester, time, waited_ms, ..call.record.as_ref().clone() };
         record(&store, FinishedCall { record: Arc::new(row), ..call }).await;
     }
-    let figures = store.agent_figures(Timestamp::from_unix_millis(now - DAY_MS)).await.unwrap();
+    let figures = store.agent_figures(now.days_before(1)).await.unwrap();
     assert_eq!(figures.of(Path::new("/home/you/shop"), "codex").calls, 2);
+}
+
+/// A call of this tool, so many days ago.
+fn call_of(tool: &str, days_ago: u32, decision: &str) -> FinishedCall {
+    let call = call("c", json!({}), None);
+    let time = Timestamp::now().days_before(days_ago);
+    let row = CallRecord { time, tool: tool.into(), decision: decision.into(), ..call.record.as_ref().clone() };
+    FinishedCall { record: Arc::new(row), ..call }
+}
+
+/// How often each tool was called in this workspace and in all, in the last ten days.
+async fn called(store: &Store) -> Vec<String> {
+    let mut rows = store.tool_calls(Timestamp::now().days_before(10)).await.unwrap();
+    rows.sort_by(|one, other| one.1.cmp(&other.1));
+    rows.iter().map(|(_, tool, calls)| format!("{tool} {} {}", calls.here, calls.anywhere)).collect()
+}
+
+#[tokio::test]
+async fn calls_of_tools_are_counted_by_day_however_they_are_recorded() {
+    let (_keep, path) = folder();
+    let other = Store::open(&path, options("/home/you/other")).await;
+    record(&other, call_of("a", 0, "allow-always")).await;
+    other.flush().await;
+    let normal = store(&path).await;
+    for days_ago in [0, 3, 11] {
+        record(&normal, call_of("a", days_ago, "allow-always")).await;
+    }
+    record(&normal, call_of("never-ran", 0, "deny")).await;
+    assert_eq!(called(&normal).await, ["a 2 3"]);
+    drop(normal);
+    let strict = strict(&path).await;
+    record(&strict, call_of("b", 0, "allow-always")).await;
+    assert_eq!(called(&strict).await, ["a 2 3", "b 1 1"]);
+}
+
+#[tokio::test]
+async fn calls_that_an_older_version_recorded_are_counted() {
+    let (_keep, path) = folder();
+    let old = store(&path).await;
+    record(&old, call_of("a", 1, "allow-always")).await;
+    record(&old, call_of("never-ran", 1, "invalid")).await;
+    old.flush().await;
+    drop(old);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE tool_days; CREATE INDEX calls_by_tool ON calls (project, server, tool); PRAGMA user_version = 7;",
+        )
+        .unwrap();
+    drop(connection);
+    assert_eq!(called(&store(&path).await).await, ["a 1 1"]);
 }
 
 mod chain;
