@@ -70,8 +70,9 @@ use self::context::Context;
 use self::lifecycle::Verb;
 use crate::logging;
 use crate::model::Timestamp;
+use crate::os;
 use crate::server::guardian;
-use crate::server::process::sandbox;
+use crate::server::process::{self, sandbox};
 use crate::text::{escape_json, mask};
 
 /// Runs the MCP servers of your project next to your editor
@@ -275,11 +276,13 @@ fn usage(message: String) -> anyhow::Error {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    os::limit_heaps();
     logging::log_panics();
     // Not a clap subcommand: users never run it, and the guardian should use little memory.
     if let Some(code) = run_guardian(&mut std::env::args_os().skip(1)) {
         return code;
     }
+    process::reserve_descriptors();
     // Ends the process if a shell asks for completions.
     CompleteEnv::with_factory(Arguments::command).var(completions::VARIABLE).complete();
     match Arguments::try_parse() {
@@ -304,7 +307,6 @@ fn run_guardian(arguments: &mut dyn Iterator<Item = OsString>) -> Option<ExitCod
             writeln!(io::stderr(), "cannot start the sandbox: {}", sandbox::run(arguments.collect())).ok();
             Some(ExitCode::FAILURE)
         }
-        guardian::PARENT_SUBCOMMAND => Some(ExitCode::from(guardian::run_parent(arguments.collect()))),
         _ => None,
     }
 }

@@ -181,12 +181,12 @@ impl Engine {
         self.0.notices.subscribe()
     }
 
-    /// Whether decisions and calls can be saved.
     /// `config.toml` as it was last read; `None` before that.
     pub fn settings_file(&self) -> watch::Receiver<Option<Content>> {
         self.0.watcher.settings_file()
     }
 
+    /// Whether decisions and calls can be saved.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.0.store.health()
     }

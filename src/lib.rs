@@ -6,7 +6,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`model`] | names, levels, status, calls, errors: plain data |
-//! | [`text`] [`paths`] [`pipes`] | safe text and masked secrets · the locations of files · larger pipes |
+//! | [`text`] [`paths`] | safe text and masked secrets · the locations of files |
+//! | [`pipes`] [`os`] | larger pipes · the calls to the C library that are `unsafe` |
 //! | [`settings`] [`logging`] | `config.toml` · tracing |
 //! | [`config`] | parses `mcp.json` files into definitions and problems |
 //! | [`policy`] | decides which call may run and which definition may start; only it creates `Permitted` and `Trusted` |
@@ -28,6 +29,8 @@ pub mod text;
 pub mod paths;
 
 mod pipes;
+
+mod os;
 
 pub mod settings;
 

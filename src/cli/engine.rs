@@ -32,6 +32,11 @@ pub(super) fn run(_context: &Context) -> anyhow::Result<Status> {
 /// Prints one line to the front that started it, `ready` or an error, and then serves.
 #[cfg(unix)]
 pub(super) fn run(context: &Context) -> anyhow::Result<Status> {
+    // A terminal or a killed process group of the first front must not end the engine that others use, nor its guardians.
+    rustix::process::setsid().ok();
+    if let Some(code) = guardian::guard_this_program() {
+        return Ok(Status::from_code(code));
+    }
     let outcome = serve(context);
     if let Err(error) = &outcome {
         let line = text::one_line(&text::mask(&format!("{error:#}")), 1_000);
@@ -42,8 +47,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Status> {
 
 #[cfg(unix)]
 fn serve(context: &Context) -> anyhow::Result<Status> {
-    // A terminal or a killed process group of the first front must not end the engine that others use. This fails only
-    // for a group leader, which is not affected anyway.
+    // Not in the session of a guardian: what its servers start is told apart by the session.
     rustix::process::setsid().ok();
     let paths = context.paths()?;
     let settings = context.settings(&paths);
@@ -93,6 +97,7 @@ fn with_shared<T>(
         process::survive_full_files();
         let shared = Shared::new(paths, settings);
         tokio::spawn(follow_log_level(shared.settings()));
+        tokio::spawn(shared.trim_after_starts());
         work(shared).await
     });
     // A blocking read of stdin may still be running in its thread and would never return.

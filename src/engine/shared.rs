@@ -25,6 +25,7 @@ use super::vault::Vault;
 use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, away, consent, folders, host, secret_commands};
 use crate::config::Config;
 use crate::config::watch::Watcher;
+use crate::os;
 use crate::paths::{MANAGED_VARIABLE, Paths};
 use crate::policy::{AgentAccessTable, Rules, SessionLevels};
 use crate::secrets::Keyring;
@@ -122,6 +123,17 @@ impl Shared {
 
     pub fn settings(&self) -> watch::Receiver<Arc<Settings>> {
         self.settings.subscribe()
+    }
+
+    /// Gives the memory back that only starts needed, whenever servers have started.
+    pub fn trim_after_starts(&self) -> impl Future<Output = ()> + Send + 'static {
+        let queue = self.start_queue.clone();
+        async move {
+            loop {
+                queue.settled().await;
+                tokio::task::spawn_blocking(os::give_memory_back).await.ok();
+            }
+        }
     }
 
     /// Starts an engine whose servers start on first use: for a question about a workspace that no front has open.

@@ -258,7 +258,7 @@ impl Actor {
                 Some(update) = received_updates.recv() => self.publish(|state| match update {
                     AttemptUpdate::Asking => state.status = Status::Pending(PendingReason::Input),
                     AttemptUpdate::Starting => state.status = Status::Pending(PendingReason::Starting),
-                    AttemptUpdate::Running(pid) => state.pid = Some(pid),
+                    AttemptUpdate::Running(pid, since) => (state.pid, state.started_at) = (Some(pid), Some(since)),
                 }),
                 done = &mut attempt => break done,
             }

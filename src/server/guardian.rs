@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 pub use leftovers::{EngineProcess, forget_this_engine, mark_this_engine};
-pub use parents::{PARENT_SUBCOMMAND, guard_this_program, guarded_command, kill_rest_without_guardian, run_parent};
+pub use parents::{guard_this_program, kill_rest_without_guardian};
 pub use watch::run_guardian;
 
 use super::process::{mark_of_this_engine, spawn_for_thread};

@@ -154,8 +154,9 @@ impl Process {
         let mut child = reaper::spawn(&mut command).map_err(|cause| explain(&path, &cause))?;
         let pid = child.id().unwrap_or_default();
         let mut descendants = Descendants::new(mark);
-        descendants.add(pid, proc_table::start_time(pid));
-        guardian::protect(pid, proc_table::start_time(pid));
+        let started = proc_table::start_time(pid);
+        descendants.add(pid, started);
+        guardian::protect(pid, started);
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err("cannot open the pipes of the new process".to_owned().into());
@@ -234,6 +235,13 @@ pub async fn end_orphans() {
     }
     tokio::task::spawn_blocking(guardian::kill_rest_without_guardian).await.ok();
     guardian::forget_this_engine();
+}
+
+/// Makes room for the descriptors of many servers. In a process with several threads, Linux takes about ten milliseconds to
+/// grow the descriptor table, so it grows before the first thread starts. Called first, by `main`.
+pub fn reserve_descriptors() {
+    #[cfg(target_os = "linux")]
+    rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 1_023).ok();
 }
 
 /// Raises the soft limit of open files to the hard limit. Called once, by `main`.

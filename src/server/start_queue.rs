@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -14,14 +15,27 @@ use tokio_util::task::AbortOnDropHandle;
 /// does not delay the others for longer.
 const LONGEST_TURN: Duration = Duration::from_secs(3);
 
+/// Starts come in bursts. After this time without one, a burst has ended.
+const BURST: Duration = Duration::from_secs(1);
+
 /// Shared by all servers of an engine.
 pub struct StartQueue {
     automatic: Arc<Semaphore>,
     requested: Arc<Semaphore>,
+    ended: Arc<Notify>,
 }
 
 /// The turn of one server. It ends when it is dropped, or after a while.
-pub struct StartTurn(#[expect(dead_code, reason = "ends the turn when dropped")] AbortOnDropHandle<()>);
+pub struct StartTurn {
+    _holding: AbortOnDropHandle<()>,
+    ended: Arc<Notify>,
+}
+
+impl Drop for StartTurn {
+    fn drop(&mut self) {
+        self.ended.notify_one();
+    }
+}
 
 impl Default for StartQueue {
     fn default() -> Self {
@@ -33,7 +47,11 @@ impl Default for StartQueue {
 impl StartQueue {
     /// `most` servers may start at a time, and as many again if they are requested.
     fn new(most: usize) -> Self {
-        Self { automatic: Arc::new(Semaphore::new(most)), requested: Arc::new(Semaphore::new(most)) }
+        Self {
+            automatic: Arc::new(Semaphore::new(most)),
+            requested: Arc::new(Semaphore::new(most)),
+            ended: Arc::default(),
+        }
     }
 
     /// Waits for a turn. `requested` is cancelled as soon as something waits for the server.
@@ -46,7 +64,14 @@ impl StartQueue {
                 self.requested.clone().acquire_owned().await
             } => permit,
         };
-        StartTurn(AbortOnDropHandle::new(tokio::spawn(hold(permit.ok()))))
+        let holding = AbortOnDropHandle::new(tokio::spawn(hold(permit.ok())));
+        StartTurn { _holding: holding, ended: self.ended.clone() }
+    }
+
+    /// Waits until servers have started, and no other one has for a while. There can be one task that waits.
+    pub async fn settled(&self) {
+        self.ended.notified().await;
+        while timeout(BURST, self.ended.notified()).await.is_ok() {}
     }
 }
 
@@ -77,5 +102,20 @@ mod tests {
         let _third = queue.turn(&automatic).await;
         let _fourth = queue.turn(&automatic).await;
         drop(second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn starts_have_settled_once_after_a_burst() {
+        let (queue, requested) = (StartQueue::new(2), CancellationToken::new());
+        let mut settled = Box::pin(queue.settled());
+        assert!((&mut settled).now_or_never().is_none(), "nothing has started");
+        drop(queue.turn(&requested).await);
+        tokio::time::sleep(BURST / 2).await;
+        assert!((&mut settled).now_or_never().is_none());
+        drop(queue.turn(&requested).await);
+        tokio::time::sleep(BURST / 2).await;
+        assert!((&mut settled).now_or_never().is_none(), "another one has just started");
+        settled.await;
+        assert!(queue.settled().now_or_never().is_none(), "once");
     }
 }

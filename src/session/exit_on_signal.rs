@@ -1,4 +1,5 @@
-//! Ends a front with success on SIGTERM or SIGINT.
+//! Ends a front with success on SIGTERM or SIGINT. The thread that waits for them also gives back, a while after the start,
+//! the memory that only the start needed.
 
 use std::io;
 use std::sync::Arc;
@@ -6,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::os;
 
 /// The stack size of the waiting thread.
 const STACK: usize = 128 << 10;
@@ -17,7 +20,7 @@ pub struct ExitOnSignal {
 
 /// A front has only its connection to clean up, which closes with the process. The engine then cancels its requests.
 pub fn exit_on_signal() -> io::Result<ExitOnSignal> {
-    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     let (terminate, interrupt) = {
         // Before the thread starts, so that no signal is missed.
         let _inside = runtime.enter();
@@ -26,6 +29,7 @@ pub fn exit_on_signal() -> io::Result<ExitOnSignal> {
     let active = Arc::new(AtomicBool::new(true));
     let exit_on_signal = ExitOnSignal { active: active.clone() };
     std::thread::Builder::new().name("signals".to_owned()).stack_size(STACK).spawn(move || {
+        runtime.spawn(os::give_memory_back_after_start());
         runtime.block_on(either(terminate, interrupt));
         if active.load(Ordering::Acquire) {
             std::process::exit(0);

@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,7 +14,7 @@ use super::handshake::{self, Front, Hello, Welcome};
 use super::lock::Lock;
 use super::peer::check_blocking_peer;
 use crate::paths::{Paths, own_program};
-use crate::server::guardian::{EngineProcess, guarded_command};
+use crate::server::guardian::EngineProcess;
 use crate::server::process::MARK;
 
 /// How long an engine may take to answer.
@@ -196,8 +197,8 @@ fn read_line(stream: &mut UnixStream) -> Option<Vec<u8>> {
 /// Starts an engine in a new process with our environment, and waits until it listens.
 fn start(address: &EngineAddress, hello: &Hello) -> Result<(), JoinError> {
     let folder = hello.folder.as_ref().unwrap_or(&address.root);
-    let arguments = ["engine".into(), "--workspace".into(), folder.clone().into_os_string()];
-    let mut command = guarded_command(&own_program()?, &arguments);
+    let mut command = Command::new(own_program()?);
+    command.arg0("mcp-sidecar").args(["engine".as_ref(), "--workspace".as_ref(), folder.as_os_str()]);
     // Not a worktree, which may be removed while the engine runs.
     command.current_dir(&address.home);
     // Without the mark, or the guardian of another engine would kill it.

@@ -145,10 +145,7 @@ return {
         require("mcp_sidecar").call("demo/countdown", { from = 60 }, nil, function(err) lost = err.message end)
       ]])
       child:wait("vim.g.mcp_sidecar_status.busy == 1")
-      local engine = vim
-        .iter(pairs(child:processes()))
-        :find(function(_, line) return line:find("^[^%z]*%zengine%z") end)
-      assert(engine, vim.inspect(child:processes()))
+      local engine = assert(child:engine(), vim.inspect(child:processes()))
       child:lua("before = vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id")
       vim.uv.kill(engine, "sigkill")
       child:wait("lost", "the call fails")

@@ -193,16 +193,26 @@ function M:sidecar()
   error("no sidecar is running")
 end
 
+---A file about a process; empty if the process has ended.
+local function read(process, what)
+  local file = io.open(("/proc/%s/%s"):format(process, what), "rb")
+  local text = file and file:read("*a") or ""
+  if file then file:close() end
+  return text
+end
+
+---The process of the engine. Its guardians are copies of it, by another name.
+---@return integer?
+function M:engine()
+  for process, line in pairs(self:processes()) do
+    if line:find("^[^%z]*%zengine%z") and read(process, "comm") ~= "mcp-guardian\n" then return process end
+  end
+end
+
 ---Every running process of this child, including the editor: all of them have its folder in PATH.
 ---@return table<integer, string> command lines, by process
 function M:processes()
   local found = {}
-  local function read(process, what)
-    local file = io.open(("/proc/%s/%s"):format(process, what), "rb")
-    local text = file and file:read("*a") or ""
-    if file then file:close() end
-    return text
-  end
   for name in vim.fs.dir("/proc") do
     local process = tonumber(name)
     if process and read(process, "environ"):find(self.place, 1, true) then found[process] = read(process, "cmdline") end

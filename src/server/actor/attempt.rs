@@ -53,7 +53,8 @@ pub enum AttemptUpdate {
     Asking,
     /// The user has answered.
     Starting,
-    Running(u32),
+    /// The process, and when it was started.
+    Running(u32, Timestamp),
 }
 
 /// A connected server.
@@ -168,7 +169,7 @@ impl Attempt {
         };
         let process = opened.process;
         if let Some(process) = &process {
-            self.updates.try_send(AttemptUpdate::Running(process.pid())).ok();
+            self.updates.try_send(AttemptUpdate::Running(process.pid(), attempt.since)).ok();
         }
 
         let (notice_sender, notices) = mpsc::channel(NOTICE_QUEUE);

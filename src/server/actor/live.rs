@@ -296,6 +296,7 @@ impl Actor {
             self.publish(|state| {
                 state.status = Status::Pending(PendingReason::Starting);
                 state.pid = None;
+                state.started_at = None;
                 state.restarts += 1;
             });
         }

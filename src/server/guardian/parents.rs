@@ -6,25 +6,6 @@
 //!
 //! Other systems do not have this: there [`super`] ends the process groups of the servers.
 
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::Command;
-
-/// The hidden subcommand of a guardian above an engine: its level, then the arguments of the engine.
-pub const PARENT_SUBCOMMAND: &str = "guard";
-
-/// The command that runs this program with these arguments, below two guardians where that is possible.
-pub fn guarded_command<'a>(program: &Path, arguments: impl IntoIterator<Item = &'a OsString>) -> Command {
-    let mut command = Command::new(program);
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::arg0(&mut command, "mcp-sidecar");
-    if cfg!(target_os = "linux") {
-        command.arg(PARENT_SUBCOMMAND).arg("2");
-    }
-    command.args(arguments);
-    command
-}
-
 #[cfg(not(target_os = "linux"))]
 pub fn is_guarded() -> bool {
     false
@@ -41,21 +22,13 @@ pub fn guard_this_program() -> Option<u8> {
     None
 }
 
-#[cfg(not(target_os = "linux"))]
-pub fn run_parent(_arguments: Vec<OsString>) -> u8 {
-    2
-}
-
 #[cfg(target_os = "linux")]
-pub use linux::{guard_this_program, is_guarded, kill_rest_without_guardian, run_parent, stop_without_guardian};
+pub use linux::{guard_this_program, is_guarded, kill_rest_without_guardian, stop_without_guardian};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::ffi::OsString;
     use std::io;
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicI32, Ordering};
     use std::time::{Duration, Instant};
 
     use rustix::process::{
@@ -64,8 +37,8 @@ mod linux {
     };
     use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
-    use super::PARENT_SUBCOMMAND;
-    use crate::server::process::living_children_of;
+    use crate::os;
+    use crate::server::process::{living_children_of, reserve_descriptors};
 
     /// How long the engine may take to stop after a signal.
     const AFTER_STOP: Duration = Duration::from_millis(3_500);
@@ -77,26 +50,24 @@ mod linux {
     /// Of the thread that waits for the death of a guardian.
     const STACK: usize = 128 << 10;
 
-    /// Whether this process has had a guardian.
-    static HAD_GUARDIAN: AtomicBool = AtomicBool::new(false);
+    /// The guardian of this process, an engine. It may have died.
+    static GUARDIAN: AtomicI32 = AtomicI32::new(0);
 
     /// Kills what is left below an engine whose guardians were killed: after it, nothing could.
     pub fn kill_rest_without_guardian() {
-        if HAD_GUARDIAN.load(Ordering::Relaxed) && !is_guarded() {
+        if GUARDIAN.load(Ordering::Relaxed) != 0 && !is_guarded() {
             kill_below(std::process::id());
         }
     }
 
-    /// Whether the parent of this process is a guardian.
+    /// Whether the parent of this process is its guardian.
     pub fn is_guarded() -> bool {
-        let parent = getppid().map(Pid::as_raw_nonzero);
-        let line = parent.and_then(|parent| std::fs::read(format!("/proc/{parent}/cmdline")).ok()).unwrap_or_default();
-        line.split(|byte| *byte == 0).nth(1) == Some(PARENT_SUBCOMMAND.as_bytes())
+        // The first process of a container has no parent.
+        getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == GUARDIAN.load(Ordering::Relaxed))
     }
 
     /// Stops this process, an engine, when its guardian dies. Its servers end at once: the engine may be killed as well.
     pub fn stop_without_guardian() {
-        HAD_GUARDIAN.store(true, Ordering::Relaxed);
         if let Err(error) = end_servers_without_guardian() {
             tracing::warn!(%error, "cannot watch the guardian");
         }
@@ -137,53 +108,63 @@ mod linux {
         }
     }
 
-    /// Runs this program again below an inner guardian, with this process as the outer one. Returns its exit code; `None`
-    /// if this process is below a guardian already, or if there is none.
+    /// Continues as an engine below two guardians: this process becomes the outer one, and its child the inner one. In the
+    /// guardians, this returns the engine's exit code after everything has ended. In the engine, or if the process cannot be
+    /// guarded, it returns `None`. Called before there are threads. The three are copies of one process, so they start
+    /// quickly, and share memory.
     pub fn guard_this_program() -> Option<u8> {
-        if is_guarded() {
-            return None;
+        let outer = getpid();
+        if let Some(code) = guard_copy(Guardian { outer: None })? {
+            return Some(code);
         }
-        Guardian { level: 2, arguments: std::env::args_os().skip(1).collect() }.run().ok()
+        // It stops with the outer guardian.
+        set_parent_process_death_signal(Some(Signal::TERM)).ok();
+        let inner = getpid();
+        if let Some(code) = guard_copy(Guardian { outer: Some(outer) })? {
+            return Some(code);
+        }
+        GUARDIAN.store(inner.as_raw_nonzero().get(), Ordering::Relaxed);
+        // The table of a copy is only as large as it has to be.
+        reserve_descriptors();
+        None
     }
 
-    /// Runs a guardian. `arguments` are those after the subcommand.
-    pub fn run_parent(mut arguments: Vec<OsString>) -> u8 {
-        if arguments.is_empty() {
-            return 2;
+    /// Guards a copy of this process. Returns its exit code, and in the copy `Some(None)`. `None` if there is no copy.
+    fn guard_copy(guardian: Guardian) -> Option<Option<u8>> {
+        // Before there is a copy, which could leave orphans at once. The copy does not inherit it.
+        set_child_subreaper(Some(getpid())).ok()?;
+        match os::fork().ok()? {
+            Some(child) => Some(Some(guardian.run(child).unwrap_or(1))),
+            None => Some(None),
         }
-        let level = arguments.remove(0).to_str().and_then(|level| level.parse().ok()).unwrap_or(1);
-        if level > 1 {
-            // Its parent is a front that will leave, with its terminal.
-            setsid().ok();
-        } else {
-            // It stops with the outer guardian.
-            set_parent_process_death_signal(Some(Signal::TERM)).ok();
-        }
-        Guardian { level, arguments }.run().unwrap_or(1)
     }
 
     struct Guardian {
-        level: u32,
-        arguments: Vec<OsString>,
+        /// The guardian of this one.
+        outer: Option<Pid>,
     }
 
     impl Guardian {
-        fn run(self) -> io::Result<u8> {
+        fn run(self, child: Pid) -> io::Result<u8> {
+            // First: until then, it looks like the engine.
+            std::fs::write("/proc/self/comm", "mcp-guardian").ok();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(self.guard())
+            runtime.spawn(os::give_memory_back_after_start());
+            runtime.block_on(self.guard(child))
         }
 
-        async fn guard(self) -> io::Result<u8> {
-            set_child_subreaper(Some(getpid()))?;
+        async fn guard(self, child: Pid) -> io::Result<u8> {
             let mut exits = signal(SignalKind::child())?;
             let mut stop = StopSignals::new()?;
-            let child = self.spawn()?;
-            if self.level == 1 {
+            if self.outer.is_some() {
                 // A signal to the group of the editor must not reach both guardians. The child keeps its terminal.
                 setsid().ok();
-                std::fs::write("/proc/self/comm", "mcp-guardian").ok();
             }
-            let outer = getppid();
+            let is_alone = || self.outer.is_some() && getppid() != self.outer;
+            if is_alone() {
+                // The outer guardian was killed before this one could notice.
+                kill_process(getpid(), Signal::TERM).ok();
+            }
             let mut deadline = None;
             let (code, patience) = loop {
                 if let Some(status) = reap(child) {
@@ -193,8 +174,7 @@ mod linux {
                 tokio::select! {
                     _ = exits.recv() => {}
                     number = stop.recv() => {
-                        if self.level == 1 && getppid() != outer {
-                            // The outer guardian was killed.
+                        if is_alone() {
                             break (1, Duration::ZERO);
                         }
                         kill_process(child, number).ok();
@@ -205,16 +185,6 @@ mod linux {
             };
             end_children(patience);
             Ok(code)
-        }
-
-        fn spawn(&self) -> io::Result<Pid> {
-            let mut command = Command::new("/proc/self/exe");
-            command.arg0("mcp-sidecar");
-            if self.level > 1 {
-                command.arg(PARENT_SUBCOMMAND).arg((self.level - 1).to_string());
-            }
-            let child = command.args(&self.arguments).spawn()?;
-            i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::Other.into())
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::config::expand::ExpandedSandbox;
-use crate::paths::own_program;
+use crate::paths::{canonical, own_program};
 use crate::settings::Sandbox;
 
 /// The hidden subcommand: the plan as JSON, `--`, the program and its arguments.
@@ -154,7 +154,7 @@ pub fn wrap(
         let system = SYSTEM.into_iter().map(PathBuf::from);
         let needed =
             [program, &own].into_iter().filter_map(|path| path.canonicalize().ok()?.parent().map(PathBuf::from));
-        let listed = given.iter().filter(is_free).map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        let listed = given.iter().filter(is_free).map(|path| canonical(path));
         system.chain(needed).chain(listed).chain([cwd.to_path_buf()]).filter(|path| path.exists()).collect::<Vec<_>>()
     });
     let mut warnings = Vec::new();
