@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -15,6 +16,7 @@ use rmcp::service::{Peer, SubscriptionContext};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::Endpoint;
 use super::catalog::Catalog;
@@ -47,17 +49,24 @@ impl ChangedLists {
     }
 }
 
+/// The minimum time between two reports. When many servers start, their changes come in a burst, and each report compares all
+/// lists.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Everything that changes what an agent is offered: the servers, the settings, and the set of the agent.
 struct Offers {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     views: watch::Receiver<Arc<AgentAccessTable>>,
     agents: watch::Receiver<Connected>,
+    /// The earliest time of the next report.
+    next: Instant,
 }
 
 impl Offers {
     fn new(endpoint: &Endpoint) -> Self {
         let engine = &endpoint.engine;
-        Self { snapshots: engine.snapshot(), views: engine.views(), agents: engine.agents().subscribe() }
+        let (snapshots, views, agents) = (engine.snapshot(), engine.views(), engine.agents().subscribe());
+        Self { snapshots, views, agents, next: Instant::now() }
     }
 
     /// Whether something has changed since the last look.
@@ -68,11 +77,14 @@ impl Offers {
 
     /// Waits for a change; `false` if there will be none. Safe to cancel.
     async fn changed(&mut self) -> bool {
-        tokio::select! {
+        sleep_until(self.next).await;
+        let changed = tokio::select! {
             changed = self.snapshots.changed() => changed.is_ok(),
             changed = self.views.changed() => changed.is_ok(),
             changed = self.agents.changed() => changed.is_ok(),
-        }
+        };
+        self.next = Instant::now() + PAUSE;
+        changed
     }
 }
 

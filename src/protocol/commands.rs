@@ -74,6 +74,12 @@ macro_rules! commands {
                     _ => Err(Error::NotFound(format!("no command named `{name}`"))),
                 }
             }
+
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$command(_) => $name,)*
+                }
+            }
         }
 
         /// Calls a visitor with every command.
@@ -150,40 +156,38 @@ commands! {
     "mcp.level.choose" => LevelChoose -> EditedFiles,
 }
 
-impl AnyCommand {
-    /// Whether it changes nothing, so that later commands need not wait for it.
-    pub fn only_reads(&self) -> bool {
-        matches!(
-            self,
-            Self::Servers(_)
-                | Self::ServerTest(_)
-                | Self::ServerLogs(_)
-                | Self::Tools(_)
-                | Self::ToolForm(_)
-                | Self::FormCheck(_)
-                | Self::Policies(_)
-                | Self::Resources(_)
-                | Self::ResourceRead(_)
-                | Self::Prompts(_)
-                | Self::PromptGet(_)
-                | Self::Complete(_)
-                | Self::Approvals(_)
-                | Self::ApprovalShow(_)
-                | Self::Grants(_)
-                | Self::Config(_)
-                | Self::Templates(_)
-                | Self::RegistrySearch(_)
-                | Self::Calls(_)
-                | Self::CallsVerify(_)
-                | Self::Metrics(_)
-                | Self::CallResult(_)
-                | Self::Agents(_)
-                | Self::Away(_)
-                | Self::Doctor(_)
-                | Self::Actions(_)
-                | Self::ServerForm(_)
-        )
-    }
+/// Whether the command with this name changes nothing, so that later commands need not wait for it, and it can be repeated.
+pub fn only_reads(name: &str) -> bool {
+    matches!(
+        name,
+        Servers::NAME
+            | ServerTest::NAME
+            | ServerLogs::NAME
+            | Tools::NAME
+            | ToolForm::NAME
+            | FormCheck::NAME
+            | Policies::NAME
+            | Resources::NAME
+            | ResourceRead::NAME
+            | Prompts::NAME
+            | PromptGet::NAME
+            | Complete::NAME
+            | Approvals::NAME
+            | ApprovalShow::NAME
+            | Grants::NAME
+            | Config::NAME
+            | Templates::NAME
+            | RegistrySearch::NAME
+            | Calls::NAME
+            | CallsVerify::NAME
+            | Metrics::NAME
+            | CallResult::NAME
+            | Agents::NAME
+            | Away::NAME
+            | Doctor::NAME
+            | Actions::NAME
+            | ServerForm::NAME
+    )
 }
 
 impl AnyCommand {
@@ -197,7 +201,7 @@ impl AnyCommand {
             Self::GrantRevoke(_) | Self::ConfigReload(_) | Self::ServerRefresh(_) => true,
             // They reach a server as the user does, without a question.
             Self::ServerTest(_) | Self::ResourceRead(_) | Self::PromptGet(_) | Self::Complete(_) => false,
-            other => other.only_reads(),
+            other => only_reads(other.name()),
         }
     }
 }

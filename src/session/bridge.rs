@@ -10,12 +10,14 @@
 //! ticket, so it starts a new front instead.
 
 mod agent_memory;
+mod batch;
 mod editor_memory;
 mod message;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,8 +26,12 @@ use std::time::{Duration, Instant};
 use super::forward::{ReadAhead, STACK, Stdio};
 use super::join::{JoinError, Joined, ask_exit_code};
 pub use agent_memory::AgentMemory;
+use batch::{Batch, Call, write_counted};
 pub use editor_memory::EditorMemory;
+use message::Messages;
 
+/// As much as one read and one write contain.
+const BUFFER: usize = 64 << 10;
 /// A buffer that has become larger than this is freed after its message.
 const KEPT_BUFFER: usize = 2 << 20;
 /// A connection that is lost sooner does not count as a success.
@@ -39,12 +45,17 @@ pub trait Memory: Default + Send + 'static {
     fn read(input: &mut impl BufRead, message: &mut Vec<u8>) -> io::Result<bool>;
     /// A message of the program. Returns what to send, or nothing for a response to an engine that has ended.
     fn take_from_program<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>>;
-    /// The last message was written. If the connection was lost in between, returns the response to it.
-    fn written(&mut self, _is_open: bool) -> Vec<u8> {
+    /// The id of the message that was taken last, if it is a request that is sent as it is, and that must not be carried out
+    /// twice.
+    fn take_call(&mut self) -> Option<String> {
+        None
+    }
+    /// These calls were written. If the connection was lost in between, returns the responses to them.
+    fn written(&mut self, _calls: &[Call], _is_open: bool) -> Vec<u8> {
         Vec::new()
     }
-    /// The last message could not be written. Returns whether it must be sent again.
-    fn take_back(&mut self) -> bool {
+    /// This call could not be written. Returns whether it must be sent again.
+    fn take_back(&mut self, _call: &Call) -> bool {
         false
     }
     /// A message of the program for which there is no engine. Returns the response.
@@ -70,7 +81,43 @@ struct Bridge<M> {
     state: Mutex<State<M>>,
     changed: Condvar,
     /// Written in whole messages.
-    output: Mutex<File>,
+    output: Mutex<BufWriter<File>>,
+}
+
+/// What becomes of a message of the program.
+enum Admitted<'a> {
+    Sent(Arc<UnixStream>, Cow<'a, [u8]>, Option<String>),
+    /// The batch is for an engine that has ended, and comes first.
+    AfterBatch,
+    /// It is not for this engine, or is answered already.
+    Done,
+}
+
+/// What the program sends. Before it is waited for, everything that came before is written to the engine.
+struct ProgramInput<'a, M, R> {
+    bridge: &'a Bridge<M>,
+    batch: &'a RefCell<Batch>,
+    input: R,
+}
+
+impl<M: Memory, R: Read> Read for ProgramInput<'_, M, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.bridge.flush(&mut self.batch.borrow_mut());
+        self.input.read(buffer)
+    }
+}
+
+/// What the engine sends. Before it is waited for, everything that came before is written to the program.
+struct EngineInput<'a, M> {
+    bridge: &'a Bridge<M>,
+    stream: &'a UnixStream,
+}
+
+impl<M> Read for EngineInput<'_, M> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.bridge.output().flush()?;
+        self.stream.read(buffer)
+    }
 }
 
 struct State<M> {
@@ -83,6 +130,11 @@ struct State<M> {
 impl<M: Memory> State<M> {
     fn has_ended(&self) -> bool {
         self.ended || self.memory.has_ended()
+    }
+
+    /// Whether this is the connection to the current engine.
+    fn is_open(&self, stream: &Arc<UnixStream>) -> bool {
+        matches!(&self.link, Link::Open(open) if Arc::ptr_eq(open, stream))
     }
 }
 
@@ -105,7 +157,7 @@ pub fn bridge<M: Memory>(
 ) -> io::Result<u8> {
     let Stdio { input, output } = stdio;
     let state = State { memory: M::default(), link: Link::Joining, ended: false };
-    let bridge = Arc::new(Bridge { state: Mutex::new(state), changed: Condvar::new(), output: Mutex::new(output) });
+    let bridge = Arc::new(Bridge { state: Mutex::new(state), changed: Condvar::new(), output: buffered(output) });
     bridge.open(&joined.stream)?;
     let reader = bridge.clone();
     let input = io::Cursor::new(read_ahead.0).chain(input);
@@ -144,6 +196,12 @@ pub fn bridge<M: Memory>(
                 Err(error) => reason = Some(error.to_string()),
             }
         };
+    }
+}
+
+impl<M> Bridge<M> {
+    fn output(&self) -> MutexGuard<'_, BufWriter<File>> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,25 +254,31 @@ impl<M: Memory> Bridge<M> {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut output = self.output();
+        output.write_all(bytes)?;
+        output.flush()
     }
 
     /// Forwards messages of the engine. An error means that the program reads no more.
     fn read_engine(&self, stream: &UnixStream) -> io::Result<()> {
-        let mut messages = Messages::new(stream);
+        let mut messages = Messages::new(EngineInput { bridge: self, stream });
         while let Ok(Some((message, is_whole))) = messages.next::<M>() {
             let passed = self.lock().memory.take_from_engine(message);
             if let Some(message) = passed.filter(|_| is_whole) {
-                self.write(&message)?;
+                self.output().write_all(&message)?;
             }
         }
-        Ok(())
+        self.output().flush()
     }
 
     fn read_program(&self, input: impl Read) {
-        let mut messages = Messages::new(input);
+        let batch = RefCell::default();
+        let mut messages = Messages::new(ProgramInput { bridge: self, batch: &batch, input });
         while let Ok(Some((message, _))) = messages.next::<M>() {
-            while !self.send(message) {}
+            self.send(message, &mut batch.borrow_mut());
         }
         let mut state = self.lock();
         state.ended = true;
@@ -225,35 +289,68 @@ impl<M: Memory> Bridge<M> {
         self.changed.notify_all();
     }
 
-    /// Sends a message of the program to the engine. `false` if it is to be sent again, to the next engine.
-    fn send(&self, message: &[u8]) -> bool {
-        let Some((stream, sent)) = self.admit(message) else { return true };
-        let is_written = (&*stream).write_all(&sent).is_ok();
+    /// Adds a message of the program to the batch for the engine.
+    fn send(&self, message: &[u8], batch: &mut Batch) {
+        loop {
+            match self.admit(message, batch.stream.as_ref()) {
+                Admitted::Sent(stream, sent, call) => break batch.add(stream, &sent, call),
+                Admitted::AfterBatch => self.flush(batch),
+                Admitted::Done => return,
+            }
+        }
+        if batch.bytes.len() >= BUFFER {
+            self.flush(batch);
+        }
+    }
+
+    /// Writes the batch. What its engine cannot have received is sent to the next one.
+    fn flush(&self, batch: &mut Batch) {
+        while let Some(stream) = batch.stream.take() {
+            let (bytes, calls) = (std::mem::take(&mut batch.bytes), std::mem::take(&mut batch.calls));
+            for call in self.write_batch(&stream, &bytes, &calls) {
+                self.send(bytes.get(call.place.clone()).unwrap_or_default(), batch);
+            }
+            if batch.bytes.is_empty() {
+                // It keeps its memory.
+                (batch.bytes, batch.calls) = (bytes, calls);
+                batch.bytes.clear();
+                batch.bytes.shrink_to(KEPT_BUFFER);
+                batch.calls.clear();
+            }
+        }
+    }
+
+    /// Returns the calls that must be sent again, to the next engine.
+    fn write_batch<'c>(&self, stream: &Arc<UnixStream>, bytes: &[u8], calls: &'c [Call]) -> Vec<&'c Call> {
+        let length = write_counted(stream, bytes);
         let mut state = self.lock();
-        let is_open = matches!(&state.link, Link::Open(open) if Arc::ptr_eq(open, &stream));
-        if !is_written && is_open {
+        let is_open = state.is_open(stream);
+        if length < bytes.len() && is_open {
             // Ends the other thread's reading, which joins the next engine.
             stream.shutdown(Shutdown::Both).ok();
             state.link = Link::Joining;
         }
-        if !is_written {
-            return !state.memory.take_back();
-        }
-        let answer = state.memory.written(is_open);
+        let (written, rest) = calls.split_at(calls.partition_point(|call| call.place.end <= length));
+        let answer = state.memory.written(written, is_open);
+        let again = rest.iter().filter(|call| state.memory.take_back(call)).collect();
         drop(state);
         self.write(&answer).ok();
-        true
+        again
     }
 
-    /// Notes what the program sends, once an engine is there. `None` if it is not for this engine, or is answered already.
-    fn admit<'a>(&self, message: &'a [u8]) -> Option<(Arc<UnixStream>, Cow<'a, [u8]>)> {
+    /// Notes what the program sends, once an engine is there. `earlier` is the engine that the batch is for.
+    fn admit<'a>(&self, message: &'a [u8], earlier: Option<&Arc<UnixStream>>) -> Admitted<'a> {
         let mut state = self.lock();
         let mut asked = false;
         loop {
+            if earlier.is_some_and(|earlier| !state.is_open(earlier)) {
+                return Admitted::AfterBatch;
+            }
             match &state.link {
                 Link::Open(stream) => {
                     let stream = stream.clone();
-                    return Some((stream, state.memory.take_from_program(message)?));
+                    let Some(sent) = state.memory.take_from_program(message) else { return Admitted::Done };
+                    return Admitted::Sent(stream, sent, state.memory.take_call());
                 }
                 Link::Down { reason } if asked => {
                     let reason = reason.clone();
@@ -261,8 +358,8 @@ impl<M: Memory> Bridge<M> {
                     drop(state);
                     // The message may have ended the session.
                     self.changed.notify_all();
-                    self.write(&answer?).ok();
-                    return None;
+                    self.write(&answer.unwrap_or_default()).ok();
+                    return Admitted::Done;
                 }
                 Link::Down { .. } => {
                     asked = true;
@@ -278,76 +375,9 @@ impl<M: Memory> Bridge<M> {
     }
 }
 
-/// Reads messages with their frames.
-struct Messages<R> {
-    input: BufReader<R>,
-    message: Vec<u8>,
-}
-
-impl<R: Read> Messages<R> {
-    fn new(input: R) -> Self {
-        Self { input: BufReader::with_capacity(64 << 10, input), message: Vec::new() }
-    }
-
-    /// The next message or piece of one, and whether it is complete.
-    fn next<M: Memory>(&mut self) -> io::Result<Option<(&[u8], bool)>> {
-        self.message.clear();
-        self.message.shrink_to(KEPT_BUFFER);
-        let is_whole = M::read(&mut self.input, &mut self.message)?;
-        Ok(Some((self.message.as_slice(), is_whole)).filter(|(message, _)| !message.is_empty()))
-    }
+fn buffered(output: File) -> Mutex<BufWriter<File>> {
+    Mutex::new(BufWriter::with_capacity(BUFFER, output))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read;
-    use std::os::fd::OwnedFd;
-
-    use super::*;
-
-    const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}\n";
-
-    /// A bridge with this link, and what its program reads.
-    fn bridge(link: Link) -> (Bridge<AgentMemory>, std::io::PipeReader) {
-        let (shown, output) = std::io::pipe().unwrap();
-        let state = State { memory: AgentMemory::default(), link, ended: false };
-        let output = Mutex::new(File::from(OwnedFd::from(output)));
-        (Bridge { state: Mutex::new(state), changed: Condvar::new(), output }, shown)
-    }
-
-    #[test]
-    fn a_program_that_leaves_while_the_next_engine_starts_has_left_there_too() {
-        let (bridge, _shown) = bridge(Link::Joining);
-        bridge.read_program(io::empty());
-        let (stream, mut engine) = UnixStream::pair().unwrap();
-        bridge.open(&stream).unwrap();
-        engine.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
-        let mut received = Vec::new();
-        engine.read_to_end(&mut received).expect("the engine is told that the input has ended");
-    }
-
-    #[test]
-    fn a_call_that_an_engine_cannot_have_received_goes_to_the_next_one() {
-        let (stream, engine) = UnixStream::pair().unwrap();
-        let (bridge, mut shown) = bridge(Link::Open(Arc::new(stream)));
-        drop(engine);
-        assert!(!bridge.send(CALL));
-        assert!(matches!(bridge.lock().link, Link::Joining));
-        bridge.lose().unwrap();
-
-        let (stream, mut engine) = UnixStream::pair().unwrap();
-        bridge.lock().link = Link::Open(Arc::new(stream));
-        assert!(bridge.send(CALL));
-        let mut received = vec![0; CALL.len()];
-        engine.read_exact(&mut received).unwrap();
-        assert_eq!(received, CALL);
-
-        // This one may have been carried out.
-        drop(engine);
-        bridge.lose().unwrap();
-        drop(bridge);
-        let mut answers = String::new();
-        shown.read_to_string(&mut answers).unwrap();
-        assert_eq!((answers.lines().count(), answers.contains("may have been executed")), (1, true), "{answers}");
-    }
-}
+mod tests;

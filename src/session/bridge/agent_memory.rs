@@ -6,8 +6,8 @@ use std::io::{self, BufRead};
 
 use serde_json::{Value, json};
 
-use super::Memory;
 use super::message::{LOST, MessageHead, OWN, no_engine, parsed, renumber, restore, set};
+use super::{Call, Memory};
 
 /// Requests that change nothing. They are sent again.
 const READS: [&str; 9] = [
@@ -46,8 +46,8 @@ enum Delivery {
 pub struct AgentMemory {
     /// By the JSON of the id.
     running: BTreeMap<String, Running>,
-    /// The request that is being written, if it cannot be repeated.
-    writing: Option<String>,
+    /// The request that was taken last, if it cannot be repeated.
+    taken: Option<String>,
     initialize: Option<Vec<u8>>,
     /// The protocol version that was agreed on.
     version: Option<Value>,
@@ -93,22 +93,27 @@ impl Memory for AgentMemory {
         if let Some(id) = head.id {
             let is_read = READS.contains(&method);
             let delivery = if is_read { Delivery::Repeated(line.to_vec()) } else { Delivery::Writing };
-            self.writing = (!is_read).then(|| id.get().to_owned());
+            self.taken = (!is_read).then(|| id.get().to_owned());
             self.running.insert(id.get().to_owned(), Running { method: method.to_owned(), delivery });
         }
         Some(line.into())
     }
 
-    fn written(&mut self, is_open: bool) -> Vec<u8> {
-        let writing = self.writing.take();
-        if let Some(running) = writing.and_then(|id| self.running.get_mut(&id)) {
-            running.delivery = Delivery::Written;
+    fn take_call(&mut self) -> Option<String> {
+        self.taken.take()
+    }
+
+    fn written(&mut self, calls: &[Call], is_open: bool) -> Vec<u8> {
+        for call in calls {
+            if let Some(running) = self.running.get_mut(&call.id) {
+                running.delivery = Delivery::Written;
+            }
         }
         if is_open { Vec::new() } else { self.lost() }
     }
 
-    fn take_back(&mut self) -> bool {
-        self.writing.take().is_some_and(|id| self.running.remove(&id).is_some())
+    fn take_back(&mut self, call: &Call) -> bool {
+        self.running.remove(&call.id).is_some()
     }
 
     fn take_from_engine<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
@@ -264,7 +269,8 @@ mod tests {
     fn agent(memory: &mut AgentMemory, message: &Value) -> Option<Value> {
         let line = to_line(message);
         let sent = memory.take_from_program(&line)?;
-        assert_eq!(lines(&memory.written(true)), [] as [Value; 0]);
+        let calls: Vec<Call> = memory.take_call().map(|id| Call { id, place: 0..line.len() }).into_iter().collect();
+        assert_eq!(lines(&memory.written(&calls, true)), [] as [Value; 0]);
         parsed(&sent)
     }
 
@@ -334,11 +340,12 @@ mod tests {
         let line = to_line(&json!({ "id": 7, "method": "tools/call", "params": { "name": "x" } }));
         for is_written in [true, false] {
             memory.take_from_program(&line).unwrap();
+            let call = Call { id: memory.take_call().unwrap(), place: 0..line.len() };
             assert_eq!(lines(&memory.lose()), [] as [Value; 0]);
             if is_written {
-                assert_eq!(lines(&memory.written(false))[0]["result"]["isError"], true);
+                assert_eq!(lines(&memory.written(std::slice::from_ref(&call), false))[0]["result"]["isError"], true);
             }
-            assert_eq!(memory.take_back(), !is_written);
+            assert_eq!(memory.take_back(&call), !is_written);
             assert_eq!(lines(&memory.fail_all("no socket")), [] as [Value; 0]);
         }
     }

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Memory;
 use super::message::{LOST, MessageHead, OWN, no_engine, parsed, renumber, restore, set};
 use crate::lsp::KnownBuffers;
 use crate::lsp::frames::{BODY_LIMIT, HEADER_LIMIT, LENGTH};
-use crate::protocol::commands::AnyCommand;
+use crate::protocol::commands;
 
 /// The code of LSP for a request that was valid and failed.
 const REQUEST_FAILED: i32 = -32_803;
@@ -74,7 +75,7 @@ impl Memory for EditorMemory {
         };
         self.note(method, message);
         if let Some(id) = head.id {
-            let kept = only_reads(method, message).then(|| message.to_vec());
+            let kept = is_repeatable(method, message).then(|| message.to_vec());
             self.running.insert(id.get().to_owned(), Running { method: method.to_owned(), message: kept });
         }
         Some(message.into())
@@ -209,16 +210,26 @@ impl EditorMemory {
     }
 }
 
+/// What is needed of `workspace/executeCommand`.
+#[derive(Deserialize)]
+struct CommandMessage<'a> {
+    #[serde(borrow)]
+    params: CommandName<'a>,
+}
+
+#[derive(Deserialize)]
+struct CommandName<'a> {
+    #[serde(borrow)]
+    command: Cow<'a, str>,
+}
+
 /// Whether a request can be sent again.
-fn only_reads(method: &str, message: &[u8]) -> bool {
+fn is_repeatable(method: &str, message: &[u8]) -> bool {
     match method {
         "shutdown" => false,
         "workspace/executeCommand" => {
-            let params = parsed(body(message)).and_then(|mut message| Some(message.get_mut("params")?.take()));
-            let params = params.unwrap_or_default();
-            let name = params.get("command").and_then(Value::as_str).unwrap_or_default();
-            let arguments = params.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default();
-            AnyCommand::parse(name, arguments).is_ok_and(|command| command.only_reads())
+            let named = serde_json::from_slice::<CommandMessage<'_>>(body(message));
+            named.is_ok_and(|named| commands::only_reads(&named.params.command))
         }
         _ => true,
     }

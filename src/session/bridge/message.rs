@@ -1,10 +1,13 @@
 //! What a bridge reads of JSON-RPC messages and changes in them.
 
 use std::borrow::Cow;
+use std::io::{self, BufReader, Read};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use super::{BUFFER, KEPT_BUFFER, Memory};
 
 /// The ids of our own requests begin with it.
 pub const OWN: &str = "mcp-sidecar/";
@@ -71,4 +74,24 @@ pub fn restore(message: &mut Value, engine: u32) -> Option<()> {
 
 pub fn no_engine(reason: &str) -> String {
     format!("mcp-sidecar is not running and could not be restarted: {reason}")
+}
+
+/// Reads messages with their frames.
+pub struct Messages<R> {
+    input: BufReader<R>,
+    message: Vec<u8>,
+}
+
+impl<R: Read> Messages<R> {
+    pub fn new(input: R) -> Self {
+        Self { input: BufReader::with_capacity(BUFFER, input), message: Vec::new() }
+    }
+
+    /// The next message or piece of one, and whether it is complete.
+    pub fn next<M: Memory>(&mut self) -> io::Result<Option<(&[u8], bool)>> {
+        self.message.clear();
+        self.message.shrink_to(KEPT_BUFFER);
+        let is_whole = M::read(&mut self.input, &mut self.message)?;
+        Ok(Some((self.message.as_slice(), is_whole)).filter(|(message, _)| !message.is_empty()))
+    }
 }
