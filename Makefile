@@ -7,7 +7,7 @@ BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 # Agents may not decide for the user; without this, tests that an agent runs would be refused.
 export MCP_SIDECAR_TEST_ROOT := $(shell echo $$PPID)
 
-.PHONY: agents book coverage dist faults fuzz generate help journeys mutants run nvim soak vscode conformance packages release test test-rust test-fronts test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+.PHONY: agents book coverage dist faults fuzz generate help journeys mutants run nvim soak vscode conformance packages release repeat test test-rust test-fronts test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -95,10 +95,13 @@ faults: ## provoke every fault of tests/faults ten times; RUNS, SEED and CASES="
 soak: ## run ten servers, three editors and five agents at random for MINUTES (60) with a SEED, checked against a model
 	cargo test --test soak -- --minutes $(or $(MINUTES),60) --seed $(or $(SEED),$(shell date +%s))
 
+repeat: ## run each Rust test that starts processes RUNS (20) times on a busy machine; WORDS picks some
+	@scripts/repeat $(or $(RUNS),20) $(WORDS)
+
 fuzz: ## run each fuzz target for SECONDS (60) or those of TARGETS; needs nightly Rust and cargo-fuzz
 	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
 
-coverage: servers ## print the line coverage of each module; needs cargo-llvm-cov. TESTS="--lib" selects some
+coverage: servers ## print the line coverage of each module; needs `cov` (cargo install llvm_profparser). TESTS="--lib" selects some
 	@scripts/coverage $(TESTS)
 
 mutants: ## change src/policy, or src/engine/gate with PIECE=gate, in small ways, and print each change that no test notices

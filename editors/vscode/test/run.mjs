@@ -1,5 +1,6 @@
 // node test/run.mjs [host|ui|pictures] [WORDS]...: runs the tests in the extension host, then those in the window. With
-// WORDS, only tests whose name contains them. Use `scripts/test-vscode`, which prepares everything.
+// WORDS, only tests whose name contains them, or the window tests of the file with this name. Use `scripts/test-vscode`,
+// which prepares everything.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -66,11 +67,14 @@ async function hostTests() {
 }
 
 function uiTests() {
-  const files = tests("ui").map(name => path.join(extension, "test/ui", name));
+  const all = tests("ui");
+  const named = all.filter(name => name === `${words}.test.mjs`);
+  const files = (named.length > 0 ? named : all).map(name => path.join(extension, "test/ui", name));
   if (files.length === 0) {
     return true;
   }
-  const chosen = words ? ["--test-name-pattern", words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")] : [];
+  const isPattern = words && named.length === 0;
+  const chosen = isPattern ? ["--test-name-pattern", words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")] : [];
   const run = ["--test", "--test-concurrency=1", "--test-reporter=spec", ...chosen, ...files];
   return spawnSync(process.execPath, run, { stdio: ["ignore", "inherit", "inherit"] }).status === 0;
 }

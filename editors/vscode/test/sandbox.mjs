@@ -9,6 +9,8 @@ import { openVSCode } from "../../../scripts/vscode-drive.mjs";
 
 export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const examples = path.resolve(extension, "../../examples/workspace");
+/** How many lines of the log a failed test shows. */
+const LOG_LINES = 20;
 
 /** @param {{ servers?: object, policy?: object }} [config] the user's config; its servers need no trust */
 export function makeSandbox(config) {
@@ -63,6 +65,13 @@ export function makeSandbox(config) {
         env: { ...process.env, ...env },
         encoding: "utf8",
       }),
+    /** The end of what the sidecar has logged. */
+    log() {
+      const folder = at("state/logs");
+      const files = fs.existsSync(folder) ? fs.readdirSync(folder) : [];
+      const lines = files.flatMap(file => fs.readFileSync(path.join(folder, file), "utf8").trimEnd().split("\n"));
+      return `The sidecar's log ends with:\n${lines.slice(-LOG_LINES).join("\n")}`;
+    },
     /** Processes of this sandbox, found by a variable in their environment. */
     processes: () => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`),
     /** Disconnects all agents, and waits until every process has ended. */

@@ -33,6 +33,18 @@ after(async () => {
 async function open() {
   const workspace = sandbox.file("all.code-workspace");
   vs = await openWindow(sandbox, { workspace, settings: { "mcpSidecar.editorServer": true } });
+  // If VS Code itself has not opened the folders, it gets another chance: the sidecar can only know what VS Code says.
+  const folders = ["front", "back"].map(name => vs.treeItem(new RegExp(`^${name}$`)));
+  let opened = false;
+  await vs.until(
+    async () => {
+      if (opened) {
+        await vs.page.reload();
+      }
+      opened = true;
+    },
+    timeout => Promise.all(folders.map(folder => folder.waitFor({ timeout: 2 * timeout }))),
+  );
 }
 
 const step = steps(

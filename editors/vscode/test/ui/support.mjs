@@ -33,7 +33,7 @@ export function steps(shownWindow, sandbox, open) {
         step.passed = true;
       } catch (error) {
         broken = true;
-        error.stack += `\n${await report(shownWindow(), name)}`;
+        error.stack += `\n${await report(shownWindow(), name)}\n${sandbox().log()}`;
         throw error;
       }
     });
