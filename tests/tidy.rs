@@ -203,6 +203,12 @@ fn processes_start_in_one_place() {
 }
 
 #[test]
+fn unsafe_code_is_in_one_place() {
+    let found = outside(&["src/os.rs"], r"\bunsafe\s*(?:\{|fn|impl|extern)|\bunsafe_code\b");
+    nothing(found, "use a crate that wraps it, or put it into src/os.rs with what makes it safe");
+}
+
+#[test]
 fn only_the_command_line_prints() {
     let found = outside(&["src/cli", "src/main.rs"], r"\b(?:e?println?|dbg)!");
     nothing(found, "stdout carries the protocol: use tracing, or notify the editor");

@@ -69,7 +69,7 @@ async fn connect(tools: usize) -> io::Result<(Service, Child)> {
 
 async fn send(peer: &Peer<RoleClient>, request: &Request) -> io::Result<()> {
     match request {
-        Request::Ask | Request::Questions => Err(io::ErrorKind::Unsupported.into()),
+        Request::Ask | Request::Questions | Request::Calls | Request::Metrics => Err(io::ErrorKind::Unsupported.into()),
         Request::List => peer.list_all_tools().await.map(drop).map_err(io::Error::other),
         Request::Call { tool, text } => {
             let mut params = CallToolRequestParams::new(*tool);

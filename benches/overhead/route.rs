@@ -34,6 +34,10 @@ pub enum Request {
     Ask,
     /// The open questions, for an editor.
     Questions,
+    /// The newest calls in the log, for an editor.
+    Calls,
+    /// The figures about all calls, for an editor.
+    Metrics,
 }
 
 /// Which route.
@@ -273,6 +277,8 @@ impl Pipe {
         let (method, params) = match (self.kind, request) {
             (Kind::Editor | Kind::EditorAlone, Request::List) => command("mcp.tools", json!({})),
             (_, Request::Questions) => command("mcp.approvals", json!({})),
+            (_, Request::Calls) => command("mcp.calls", json!({})),
+            (_, Request::Metrics) => command("mcp.metrics", json!({})),
             (_, Request::Ask) => command("mcp.tool.call", json!({ "tool": "mcp__s0__tool_2", "arguments": {} })),
             (_, Request::List) => ("tools/list", json!({})),
             (Kind::Editor | Kind::EditorAlone, Request::Call { tool, text }) => {

@@ -124,7 +124,7 @@ export class Stage {
   /** Kills the agents that are running, with all processes that they started. */
   killAgents() {
     for (const child of this.#agents) {
-      if (child.exitCode === null) {
+      if (child.exitCode === null && child.signalCode === null) {
         try {
           process.kill(-child.pid, "SIGKILL");
         } catch {
@@ -147,7 +147,9 @@ export class Stage {
         return [];
       }
     };
-    return read("cmdline")[1] === "engine" && read("environ").includes(`MCP_SIDECAR_RUNTIME_DIR=${this.path("run")}`);
+    const isCopy = read("comm")[0] === "mcp-guardian\n"; // The guardians of an engine have its arguments.
+    const isOurs = read("environ").includes(`MCP_SIDECAR_RUNTIME_DIR=${this.path("run")}`);
+    return read("cmdline")[1] === "engine" && isOurs && !isCopy;
   }
 
   /** Kills the engine of this stage, and waits until it is gone. Returns its process id. */

@@ -120,7 +120,8 @@ fn every_call_is_logged_and_can_be_filtered() {
     let column = |line: &str| line.split_whitespace().skip(2).take(3).collect::<Vec<_>>().join(" ");
     let rows: Vec<String> = table.lines().skip(1).map(column).collect();
     assert_eq!(rows, ["demo/add user deny", "demo/echo user allow-always"]);
-    assert!(sandbox.run(&["calls", "--full"]).out.contains("  result     {"));
+    let full = sandbox.run(&["calls", "--full"]);
+    assert!(full.out.contains("  result     {"), "{}{}", full.out, full.err);
     assert!(sandbox.run(&["metrics"]).out.contains("\ndemo/echo"));
 }
 

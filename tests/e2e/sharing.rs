@@ -85,9 +85,10 @@ fn engines_of(home: &Home) -> Vec<u32> {
     let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
     let all = std::fs::read_dir("/proc").unwrap();
     let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let is_engine = |pid: &u32| {
-        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted) && alive(*pid)
-    };
+    let read = |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    // Its guardians are copies of it, by another name.
+    let is_engine =
+        |pid: &u32| read(*pid, "cmdline") == wanted && read(*pid, "comm") != "mcp-guardian\n" && alive(*pid);
     pids.filter(is_engine).collect()
 }
 

@@ -93,8 +93,11 @@ pub fn check_peak(idle: Figures, peak: Figures) -> Result<(), String> {
 pub fn engines_of(project: &Path) -> Vec<u32> {
     let Ok(root) = project.canonicalize() else { return Vec::new() };
     let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
-    let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    pids().filter(|pid| line(*pid) == wanted && alive(*pid)).collect()
+    let read = |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    // Its guardians are copies of it, by another name.
+    let is_engine =
+        |pid: &u32| read(*pid, "cmdline") == wanted && read(*pid, "comm") != "mcp-guardian\n" && alive(*pid);
+    pids().filter(is_engine).collect()
 }
 
 fn pids() -> impl Iterator<Item = u32> {
