@@ -51,6 +51,8 @@ struct HttpState {
     closed: CancellationToken,
     /// Cancelled when there is no background stream.
     no_background_stream: CancellationToken,
+    /// Cancelled when the server has accepted or refused the background stream for the first time.
+    background_settled: CancellationToken,
 }
 
 /// Creates the transport; nothing is sent before the first message.
@@ -76,6 +78,7 @@ fn with_timeout(
         running: Mutex::default(),
         closed: closed.clone(),
         no_background_stream: CancellationToken::new(),
+        background_settled: CancellationToken::new(),
     });
     Ok(HttpTransport { state, inbox, _closing: closed.drop_guard() })
 }

@@ -47,6 +47,10 @@ impl Seen {
     }
 }
 
+/// As an extension of an answer: how much later it is sent.
+#[derive(Clone)]
+pub struct Late(pub Duration);
+
 pub struct Mock {
     pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -67,7 +71,11 @@ impl Mock {
                 let body = serde_json::from_str(&text).unwrap_or_default();
                 let request = Seen { method: head.method, uri: head.uri, headers: head.headers, text, body };
                 noted.lock().unwrap().push(request.clone());
-                answer(request)
+                let mut answer = answer(request);
+                if let Some(Late(delay)) = answer.extensions_mut().remove() {
+                    tokio::time::sleep(delay).await;
+                }
+                answer
             }
         });
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });

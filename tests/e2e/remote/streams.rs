@@ -151,6 +151,37 @@ async fn a_server_without_sessions_may_have_a_background_stream_too() {
     client.close().await;
 }
 
+/// A server that accepts the background stream after a delay, and tells a reader whether it had done so.
+async fn slow_to_listen(delay: Duration) -> Mock {
+    let asked: Arc<Mutex<Option<Instant>>> = Arc::default();
+    Mock::start(move |request| {
+        if request.method == "GET" {
+            *asked.lock().unwrap() = Some(Instant::now());
+            let mut late = stream(futures::stream::pending());
+            late.extensions_mut().insert(Late(delay));
+            return late;
+        }
+        let accepted = asked.lock().unwrap().is_some_and(|asked| asked.elapsed() >= delay);
+        let text = if accepted { "after the stream" } else { "before the stream" };
+        handshake(&request).unwrap_or_else(|| answer(200, "application/json", request.result(text_result(text))))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_request_that_may_cause_questions_waits_for_the_background_stream() {
+    let server = slow_to_listen(Duration::from_millis(300)).await;
+    let client = connect(&server.url).await.unwrap();
+    assert_eq!(client.read("t").await.unwrap(), "after the stream");
+}
+
+#[tokio::test]
+async fn a_background_stream_that_is_never_accepted_delays_a_request_only_for_a_while() {
+    let server = slow_to_listen(Duration::from_secs(3_600)).await;
+    let client = connect(&server.url).await.unwrap();
+    assert_eq!(client.read("t").await.unwrap(), "before the stream");
+}
+
 #[tokio::test]
 async fn a_request_accepted_without_a_response_fails_if_there_is_no_stream() {
     let server = Mock::mcp(|_| answer(202, "", "")).await;

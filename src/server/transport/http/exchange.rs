@@ -44,6 +44,9 @@ impl HttpState {
             // This may be the second attempt, after a server refused the newer handshake.
             *lock(&self.session) = Session::default();
         }
+        if !is_quick(&method) {
+            self.background_settled().await;
+        }
         let sent = SentRequest { id, method, version };
         let post = self.post(&value, &sent.method);
         let has_session = post.headers.contains_key(SESSION_ID);
@@ -105,14 +108,11 @@ impl HttpState {
         };
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        // A tool may take as long as its call; these requests must be quick.
-        let quick = method.ends_with("/list")
-            || matches!(method, "initialize" | "server/discover" | "ping" | "logging/setLevel");
         Request {
             method: Method::POST,
             headers,
             body: Some(message.to_string().into_bytes()),
-            head_timeout: quick.then_some(self.head),
+            head_timeout: is_quick(method).then_some(self.head),
         }
     }
 
@@ -213,6 +213,11 @@ impl HttpState {
         }
         Err(RemoteError::status(status, refusal.error.as_ref().map_or("", |error| error.message.as_ref())))
     }
+}
+
+/// Whether a server must answer a request quickly, and without asking anything. A tool may take as long as its call.
+fn is_quick(method: &str) -> bool {
+    method.ends_with("/list") || matches!(method, "initialize" | "server/discover" | "ping" | "logging/setLevel")
 }
 
 /// Describes a body without a response.

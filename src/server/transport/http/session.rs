@@ -17,6 +17,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The delay before a stream is reopened if the server does not set one; doubled while nothing arrives.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long requests wait until the server has answered the first request for a background stream. Some servers send no headers
+/// before the first event.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest delay, even if the server sets a longer one.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
@@ -96,12 +99,22 @@ impl HttpState {
         });
     }
 
+    /// Waits until the background stream is open, or is known not to exist. Servers drop questions about a request if there is
+    /// no stream yet to send them on.
+    pub(super) async fn background_settled(&self) {
+        if self.has_sessions() {
+            tokio::time::timeout(SETTLE_TIMEOUT, self.background_settled.cancelled()).await.ok();
+        }
+    }
+
     async fn background(&self) {
         let mut last_id: Option<String> = None;
         let mut retry = None;
         let mut failures = 0;
         loop {
-            match self.stream(last_id.as_deref()).await {
+            let stream = self.stream(last_id.as_deref()).await;
+            self.background_settled.cancel();
+            match stream {
                 Ok(mut events) => {
                     while let Ok(Some(event)) = events.next().await {
                         failures = 0;
