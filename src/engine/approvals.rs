@@ -112,7 +112,8 @@ impl Approval {
 
 /// A question, and what it needs in addition to what is shown.
 pub struct Question {
-    pub approval: Approval,
+    /// Shared with the list of all questions, which is made again after each change.
+    pub approval: Arc<Approval>,
     /// The calls that wait for the answer. Empty for a question that belongs to the start of a server.
     pub calls: Vec<CallId>,
     /// The connection of the agent whose call waits.
@@ -141,7 +142,7 @@ impl Question {
 impl From<Approval> for Question {
     fn from(approval: Approval) -> Self {
         let (calls, agent, withdrawal) = Default::default();
-        Self { approval, calls, agent, tool: None, elicitation: None, is_common: false, withdrawal }
+        Self { approval: approval.into(), calls, agent, tool: None, elicitation: None, is_common: false, withdrawal }
     }
 }
 
@@ -154,7 +155,7 @@ pub struct Approvals {
     pending: Arc<Mutex<BTreeMap<u64, Pending>>>,
     /// Counts questions. A key is never used again: the owner of an ended question may still drop it.
     last_key: Arc<AtomicU64>,
-    published: Arc<watch::Sender<Arc<Vec<Approval>>>>,
+    published: Arc<watch::Sender<Arc<Vec<Arc<Approval>>>>>,
     closed: broadcast::Sender<ClosedQuestion>,
     editors: Editors,
     calls: RunningCalls,
@@ -193,7 +194,7 @@ impl Approvals {
     }
 
     /// All pending questions, oldest first. The whole list is sent whenever it changes.
-    pub fn subscribe(&self) -> watch::Receiver<Arc<Vec<Approval>>> {
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Vec<Arc<Approval>>>> {
         self.published.subscribe()
     }
 
@@ -207,7 +208,7 @@ impl Approvals {
         self.calls.origin_of(calls)
     }
 
-    pub fn list(&self) -> Arc<Vec<Approval>> {
+    pub fn list(&self) -> Arc<Vec<Arc<Approval>>> {
         self.published.borrow().clone()
     }
 
@@ -228,7 +229,8 @@ impl Approvals {
         let nobody_to_ask = |question: &Question| {
             self.askable(question, &BTreeSet::new()).is_empty() && self.agent_for(question).is_none()
         };
-        let origin = Origin { workspace: self.workspace, folder: self.folders.borrow().first().cloned() };
+        let origin =
+            Origin { workspace: self.workspace, folder: self.folders.borrow().first().cloned(), is_elsewhere: false };
         let reachable: Vec<bool> = questions.iter().map(|question| !nobody_to_ask(question)).collect();
         let mut pending = self.lock();
         let opened = questions.into_iter().zip(reachable).map(|(mut question, is_reachable)| {
@@ -243,9 +245,10 @@ impl Approvals {
                 return Err(NoAnswer::AskedElsewhere);
             }
             let limit = if question.approval.kind == Kind::Trust { TRUST_TIMEOUT } else { timeout };
-            question.approval.origin = origin.clone();
-            question.approval.created_at = Timestamp::now();
-            question.approval.expires_at = question.approval.created_at.plus(limit);
+            let approval = Arc::make_mut(&mut question.approval);
+            approval.origin = origin.clone();
+            approval.created_at = Timestamp::now();
+            approval.expires_at = approval.created_at.plus(limit);
             let (sender, outcome) = oneshot::channel();
             let question = Arc::new(question);
             let key = self.last_key.fetch_add(1, Ordering::Relaxed);
@@ -262,7 +265,7 @@ impl Approvals {
     /// Waits until there is room for another question.
     pub async fn room(&self) {
         let mut list = self.subscribe();
-        let has_room = |list: &Arc<Vec<Approval>>| list.len() < self.settings.borrow().limits.approvals;
+        let has_room = |list: &Arc<Vec<Arc<Approval>>>| list.len() < self.settings.borrow().limits.approvals;
         if list.wait_for(has_room).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -281,7 +284,7 @@ impl Approvals {
             }
         }
         if ids.len() > 1 {
-            reply.check_shared(&found.iter().map(|(_, question)| &question.approval).collect::<Vec<_>>())?;
+            reply.check_shared(&found.iter().map(|(_, question)| &*question.approval).collect::<Vec<_>>())?;
         }
         let (saving, not_saved) = Saving::reported();
         resolved.not_saved = Some(not_saved);

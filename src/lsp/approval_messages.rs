@@ -60,7 +60,7 @@ pub async fn show_approvals(engine: Engine, shown_in: ShownIn) {
             }
             waits
         });
-        let groups_of = |approvals: &[Approval]| engine.approval_groups(approvals);
+        let groups_of = |approvals: &[Arc<Approval>]| engine.approval_groups(approvals);
         for message in schedule.next(&waiting, groups_of, Instant::now()) {
             let (ids, ended) = (message.ids(), CancellationToken::new());
             let task = messages.spawn(show_message(engine.clone(), shown_in.clone(), message, ended.clone()));

@@ -1,6 +1,7 @@
 //! When each question is shown as a message: one at a time, and several of a group as one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ pub enum Queue {
 /// What one message asks: one question, or several of a group.
 #[derive(Clone)]
 pub struct Message {
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<Arc<Approval>>,
     pub group: Option<Group>,
 }
 
@@ -44,7 +45,7 @@ pub enum HowEnded {
 }
 
 impl Message {
-    pub fn one(approval: &Approval) -> Self {
+    pub fn one(approval: &Arc<Approval>) -> Self {
         Self { approvals: vec![approval.clone()], group: None }
     }
 
@@ -70,8 +71,8 @@ impl Schedule {
     /// The messages to show now.
     pub fn next(
         &mut self,
-        waiting: &[Approval],
-        groups_of: impl Fn(&[Approval]) -> Vec<Group>,
+        waiting: &[Arc<Approval>],
+        groups_of: impl Fn(&[Arc<Approval>]) -> Vec<Group>,
         now: Instant,
     ) -> Vec<Message> {
         let waits = |id: &String| waiting.iter().any(|approval| approval.id == *id);
@@ -96,12 +97,12 @@ impl Schedule {
     /// A question, together with those of its group that have not been shown.
     fn message(
         &self,
-        first: &Approval,
-        waiting: &[Approval],
-        groups_of: impl Fn(&[Approval]) -> Vec<Group>,
+        first: &Arc<Approval>,
+        waiting: &[Arc<Approval>],
+        groups_of: impl Fn(&[Arc<Approval>]) -> Vec<Group>,
     ) -> Message {
-        let is_new = |approval: &&Approval| self.is_next(approval) && !self.one_by_one.contains(&approval.id);
-        let new: Vec<Approval> = waiting.iter().filter(is_new).cloned().collect();
+        let is_new = |approval: &&Arc<Approval>| self.is_next(approval) && !self.one_by_one.contains(&approval.id);
+        let new: Vec<Arc<Approval>> = waiting.iter().filter(is_new).cloned().collect();
         match groups_of(&new).into_iter().find(|group| group.ids.contains(&first.id)) {
             Some(group) => {
                 let find = |id: &String| new.iter().find(|approval| approval.id == *id).cloned();
@@ -112,7 +113,7 @@ impl Schedule {
     }
 
     /// When the next message is shown at the latest.
-    pub fn next_turn(&self, waiting: &[Approval]) -> Option<Instant> {
+    pub fn next_turn(&self, waiting: &[Arc<Approval>]) -> Option<Instant> {
         let blocking = self.current.iter().filter(|(queue, _)| self.first(waiting, **queue).is_some());
         blocking.map(|(_, (_, until))| *until).chain(self.postponed.values().copied()).min()
     }
@@ -134,7 +135,7 @@ impl Schedule {
         }
     }
 
-    fn first<'a>(&self, waiting: &'a [Approval], queue: Queue) -> Option<&'a Approval> {
+    fn first<'a>(&self, waiting: &'a [Arc<Approval>], queue: Queue) -> Option<&'a Arc<Approval>> {
         waiting.iter().find(|approval| queue_of(approval) == Some(queue) && self.is_next(approval))
     }
 
@@ -186,7 +187,7 @@ mod tests {
     }
 
     /// Those with a `g` in their id are a group.
-    fn groups_of(approvals: &[Approval]) -> Vec<Group> {
+    fn groups_of(approvals: &[Arc<Approval>]) -> Vec<Group> {
         let ids: Vec<String> = approvals.iter().map(|each| each.id.clone()).filter(|id| id.contains('g')).collect();
         let group = Group { id: String::new(), kind: Kind::Trust, title: String::new(), ids, answers: Vec::new() };
         if group.ids.len() > 1 { vec![group] } else { Vec::new() }
@@ -197,7 +198,7 @@ mod tests {
     fn messages(steps: &[&str]) -> String {
         let mut now = Instant::now();
         let mut schedule = Schedule::default();
-        let mut waiting: Vec<Approval> = Vec::new();
+        let mut waiting: Vec<Arc<Approval>> = Vec::new();
         let mut lines = Vec::new();
         for step in steps {
             let ids = |text: &str| text.split('+').map(str::to_owned).collect();
@@ -212,7 +213,7 @@ mod tests {
                 }
                 _ if *step == "+" => now += SHOWN_ALONE,
                 _ if *step == "++" => now += RETRY,
-                _ => waiting = step.split_whitespace().map(approval).collect(),
+                _ => waiting = step.split_whitespace().map(|id| Arc::new(approval(id))).collect(),
             }
             let shown: Vec<_> =
                 schedule.next(&waiting, groups_of, now).iter().map(|each| each.ids().join("+")).collect();

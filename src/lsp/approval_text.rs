@@ -1,5 +1,7 @@
 //! Questions as the text and the buttons of a message.
 
+use std::sync::Arc;
+
 use crate::engine::approvals::{Approval, Group, Kind};
 use crate::engine::change::Change;
 use crate::model::Annotations;
@@ -19,14 +21,14 @@ pub enum Button {
 }
 
 /// The text and the buttons for one question.
-pub fn one(approvals: &[Approval]) -> (String, Vec<(String, Button)>) {
-    let answers = approvals.iter().flat_map(Approval::answers);
+pub fn one(approvals: &[Arc<Approval>]) -> (String, Vec<(String, Button)>) {
+    let answers = approvals.iter().flat_map(|approval| approval.answers());
     let buttons = answers.map(|answer| (answer.label, Button::Decide(answer.decision))).collect();
-    (approvals.iter().map(text).collect(), buttons)
+    (approvals.iter().map(|approval| text(approval)).collect(), buttons)
 }
 
 /// The text and the buttons for a group. What cannot be shown in full cannot be granted together.
-pub fn several(group: &Group, approvals: &[Approval]) -> (String, Vec<(String, Button)>) {
+pub fn several(group: &Group, approvals: &[Arc<Approval>]) -> (String, Vec<(String, Button)>) {
     let mut text = group.title.clone();
     for approval in approvals {
         text.push_str(&format!("\n\n{}", in_group(approval)));
@@ -81,7 +83,7 @@ pub fn text(approval: &Approval) -> String {
 }
 
 /// How to undo a lasting answer.
-pub fn undo(approvals: &[Approval], decision: &str) -> String {
+pub fn undo(approvals: &[Arc<Approval>], decision: &str) -> String {
     let revoke = if decision.starts_with("allow-") { " --revoke" } else { "" };
     let command = match approvals {
         [only] if only.kind == Kind::Trust => format!("trust {}{revoke}", only.server),

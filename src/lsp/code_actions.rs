@@ -1,6 +1,8 @@
 //! `textDocument/codeAction`: in a config file, fixes and actions for its servers; in any other file, actions for the
 //! selection.
 
+use std::sync::Arc;
+
 use lsp_types::{CodeAction, CodeActionParams, CodeActionResponse, CodeActionTriggerKind};
 use serde_json::json;
 
@@ -25,7 +27,8 @@ pub fn menu(session: &EditorSession, params: &CodeActionParams) -> Option<CodeAc
     let approvals = session.engine.approvals();
     let waiting = if invoked { approvals.shown_here(&approvals.list()) } else { Vec::new() };
     let has_prompt = session.info().abilities.as_ref().is_some_and(|abilities| abilities.approvals);
-    let shown = waiting.iter().filter(|approval| has_prompt || approval_messages::can_show(approval));
+    let waiting = waiting.iter().map(Arc::as_ref);
+    let shown = waiting.filter(|approval| has_prompt || approval_messages::can_show(approval));
     let mut reviews = ide::user_actions::reviews(shown);
     let actions: Vec<CodeAction> = match open.as_ref().and_then(|open| Some((open, open.view()?))) {
         Some((open, config)) => {

@@ -99,7 +99,7 @@ fn is_secret(field: &Field) -> bool {
 }
 
 /// Asks one question. Ends when it is answered or the user closed it.
-pub async fn ask(session: Arc<EditorSession>, approval: Approval) {
+pub async fn ask(session: Arc<EditorSession>, approval: Arc<Approval>) {
     let (Some(Value::Object(schema)), Some(shown_in)) = (&approval.schema, session.shown_in.get()) else { return };
     let form = Form::of_schema(schema);
     let method = AnswerMethod::of(&form, session.info().supports.show_document);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 use super::editor::Editor;
@@ -23,6 +23,9 @@ use crate::protocol::types::{ClosedApproval, ServerStatus};
 
 /// How long changes of what agents do are collected.
 const AGENTS_DELAY: Duration = Duration::from_millis(200);
+/// How long after a list of questions the next one is sent, for each question in it. Without this, the cost of many that
+/// come together would grow with the square of their number.
+const DELAY_PER_QUESTION: Duration = Duration::from_micros(100);
 
 /// Runs until the editor disconnects.
 pub async fn publish(engine: Engine, editor: Editor) {
@@ -34,6 +37,7 @@ pub async fn publish(engine: Engine, editor: Editor) {
     let mut agents = engine.agents().subscribe();
     let mut calls = engine.running_calls();
     let mut sent = SentState::default();
+    let mut questions_due = Instant::now();
     // When to report what agents are doing: not with every call.
     let mut agents_due: Option<Instant> = None;
     // Calls of agents in other workspaces. Their records are written a moment later.
@@ -54,8 +58,9 @@ pub async fn publish(engine: Engine, editor: Editor) {
                     editor.send_notification(method, &params).await;
                 }
             }
-            Ok(()) = approvals.changed() => {
+            Ok(()) = changed_after(questions_due, &mut approvals) => {
                 let waiting = approvals.borrow_and_update().clone();
+                questions_due = Instant::now() + DELAY_PER_QUESTION * waiting.len() as u32;
                 let ApprovalList { approvals, groups } = ApprovalList::new(&engine, &waiting);
                 let closed = read_closed(&mut closed);
                 notify(&editor, &ApprovalsChanged { approvals, groups, closed }).await;
@@ -93,6 +98,14 @@ pub async fn publish(engine: Engine, editor: Editor) {
             () = editor.gone() => return,
         }
     }
+}
+
+/// Waits for a change, but not before this moment.
+async fn changed_after<T>(moment: Instant, list: &mut watch::Receiver<T>) -> Result<(), watch::error::RecvError> {
+    if moment > Instant::now() {
+        tokio::time::sleep_until(moment).await;
+    }
+    list.changed().await
 }
 
 /// The questions that have ended since the last call. A reader that is too slow misses some.

@@ -387,7 +387,7 @@ pub fn approvals(engine: &Engine, id: Option<&str>) -> Result<ApprovalList> {
     match id {
         Some(id) => {
             let question = waiting.iter().find(|approval| approval.id == id).ok_or_else(|| unknown(id))?;
-            Ok(ApprovalList { approvals: vec![question.into()], groups: Vec::new() })
+            Ok(ApprovalList { approvals: vec![question.as_ref().into()], groups: Vec::new() })
         }
         None => Ok(ApprovalList::new(engine, &engine.approvals().list())),
     }

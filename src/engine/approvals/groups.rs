@@ -36,7 +36,7 @@ pub struct Group {
 
 impl Engine {
     /// The groups of these questions, which are as this workspace shows them.
-    pub fn approval_groups(&self, approvals: &[Approval]) -> Vec<Group> {
+    pub fn approval_groups(&self, approvals: &[Arc<Approval>]) -> Vec<Group> {
         let loaded = self.loaded().borrow().clone();
         let position = |approval: &Approval| {
             let definition = loaded.config.servers.get(&approval.server);
@@ -47,7 +47,7 @@ impl Engine {
 }
 
 /// `position` is the position of a server in its file.
-pub(super) fn groups(approvals: &[Approval], position: impl Fn(&Approval) -> usize) -> Vec<Group> {
+pub(super) fn groups(approvals: &[Arc<Approval>], position: impl Fn(&Approval) -> usize) -> Vec<Group> {
     let mut members: BTreeMap<&GroupKey, Vec<&Approval>> = BTreeMap::new();
     for approval in approvals {
         if let Some(key) = &approval.group {
@@ -73,7 +73,7 @@ fn group(key: &GroupKey, mut members: Vec<&Approval>, position: impl Fn(&Approva
         GroupKey::Agent(connection) => {
             let requester = members.first().map(|first| describe_requester(&first.requester)).unwrap_or_default();
             let title = format!("{requester} wants to make {count} calls");
-            let folder = members.first().and_then(|first| first.origin.folder.as_deref());
+            let folder = members.first().and_then(|first| first.origin.elsewhere());
             let title = folder.map_or_else(|| title.clone(), |folder| named(&title, folder));
             (format!("agent:{connection}"), Kind::Tool, title)
         }

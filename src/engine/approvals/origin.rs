@@ -13,6 +13,15 @@ pub struct Origin {
     pub workspace: u64,
     /// Its first folder.
     pub folder: Option<Arc<Path>>,
+    /// Whether this is a copy for the editors of another workspace.
+    pub is_elsewhere: bool,
+}
+
+impl Origin {
+    /// The folder that a copy for another workspace names.
+    pub fn elsewhere(&self) -> Option<&Path> {
+        self.folder.as_deref().filter(|_| self.is_elsewhere)
+    }
 }
 
 impl Approvals {
@@ -24,32 +33,33 @@ impl Approvals {
 
     /// Waits until no other workspace asks the same.
     pub async fn until_asked_nowhere(&self, own: &Approval) {
-        let is_alone = |list: &Arc<Vec<Approval>>| !list.iter().any(|other| self.asks_elsewhere(other, own));
+        let is_alone = |list: &Arc<Vec<Arc<Approval>>>| !list.iter().any(|other| self.asks_elsewhere(other, own));
         if self.subscribe().wait_for(is_alone).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// These questions as the editors of this workspace show them: one about another workspace names its folder.
-    pub fn shown_here(&self, approvals: &[Approval]) -> Vec<Approval> {
-        approvals.iter().map(|approval| approval.shown_in(self.workspace)).collect()
+    pub fn shown_here(&self, approvals: &[Arc<Approval>]) -> Vec<Arc<Approval>> {
+        let shown = |approval: &Arc<Approval>| match &approval.origin.folder {
+            Some(folder) if approval.origin.workspace != self.workspace => Arc::new(approval.shown_elsewhere(folder)),
+            _ => approval.clone(),
+        };
+        approvals.iter().map(shown).collect()
     }
 }
 
 impl Approval {
-    /// The question as the editors of this workspace show it. The folder is left only if it is another one.
-    fn shown_in(&self, workspace: u64) -> Self {
-        let mut shown = self.clone();
-        match self.origin.folder.as_deref().filter(|_| self.origin.workspace != workspace) {
-            None => shown.origin.folder = None,
-            Some(folder) => {
-                let full = exact(&folder.display().to_string());
-                shown.title = named(&self.title, folder);
-                shown.summary = named(&self.summary, folder);
-                shown.detail = format!("This is about another folder: {full}\n{}", self.detail);
-            }
+    /// The question as the editors of another workspace show it.
+    fn shown_elsewhere(&self, folder: &Path) -> Self {
+        let full = exact(&folder.display().to_string());
+        Self {
+            title: named(&self.title, folder),
+            summary: named(&self.summary, folder),
+            detail: format!("This is about another folder: {full}\n{}", self.detail),
+            origin: Origin { is_elsewhere: true, ..self.origin.clone() },
+            ..self.clone()
         }
-        shown
     }
 }
 

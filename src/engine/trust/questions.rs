@@ -33,7 +33,7 @@ impl TrustChecker {
             .map(|asked| approvals::Question { is_common: asked.1.is_about_own_launch(), ..prompt(asked).into() })
             .collect();
         let withdrawals: Vec<Withdrawal> = prompts.iter().map(|prompt| prompt.withdrawal.clone()).collect();
-        let approvals: Vec<Approval> = prompts.iter().map(|prompt| prompt.approval.clone()).collect();
+        let approvals: Vec<Arc<Approval>> = prompts.iter().map(|prompt| prompt.approval.clone()).collect();
         let opened = self.approvals.open(prompts).into_iter().zip(approvals).zip(withdrawals).zip(definitions);
         let asked = opened.map(|(((opened, approval), withdrawal), (_, question))| match opened {
             Err(NoAnswer::NobodyToAsk) => None,
@@ -90,7 +90,7 @@ impl TrustChecker {
 async fn wait_for_decision(
     approvals: Approvals,
     mut opened: Result<OpenQuestion, NoAnswer>,
-    approval: Approval,
+    approval: Arc<Approval>,
     is_common: bool,
     withdrawal: Withdrawal,
 ) -> Option<(Decision, Saving)> {
@@ -120,7 +120,7 @@ async fn wait_for_decision(
                     () = withdrawal.requested() => return None,
                 }
                 let withdrawal = withdrawal.clone();
-                let again = approvals::Question { is_common, withdrawal, ..approval.clone().into() };
+                let again = approvals::Question { is_common, withdrawal, ..Approval::clone(&approval).into() };
                 opened = approvals.open(vec![again]).pop()?;
             }
             _ => return None,

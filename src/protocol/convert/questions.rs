@@ -1,6 +1,8 @@
 //! Questions to the user, their answers, and how they ended.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -20,7 +22,7 @@ const MAX_LIST_BYTES: usize = 512 << 10;
 
 impl ApprovalList {
     /// Questions as the fronts of this engine show them, and the groups that they form.
-    pub fn new(engine: &Engine, approvals: &[approvals::Approval]) -> Self {
+    pub fn new(engine: &Engine, approvals: &[Arc<approvals::Approval>]) -> Self {
         let approvals = engine.approvals().shown_here(approvals);
         let groups = engine.approval_groups(&approvals);
         let group = |group| ApprovalGroup::new(group, &approvals);
@@ -29,9 +31,11 @@ impl ApprovalList {
 }
 
 impl ApprovalGroup {
-    fn new(group: Group, approvals: &[approvals::Approval]) -> Self {
+    fn new(group: Group, approvals: &[Arc<approvals::Approval>]) -> Self {
         let Group { id, kind, title, ids, answers } = group;
-        let members: Vec<_> = approvals.iter().filter(|approval| ids.contains(&approval.id)).collect();
+        let wanted: BTreeSet<&String> = ids.iter().collect();
+        let members: Vec<_> =
+            approvals.iter().map(|approval| &**approval).filter(|approval| wanted.contains(&approval.id)).collect();
         let answers = answers.into_iter().map(|choice| ApprovalAnswer::new(choice, &members)).collect();
         Self { id, kind: kind.into(), title, ids, answers }
     }
@@ -53,7 +57,7 @@ impl From<&approvals::Approval> for Approval {
         Self {
             id: approval.id.clone(),
             kind: approval.kind.into(),
-            folder: approval.origin.folder.as_deref().map(Path::to_path_buf),
+            folder: approval.origin.elsewhere().map(Path::to_path_buf),
             server: approval.server.clone(),
             tool: approval.tool.clone(),
             resource: match &approval.about {
@@ -92,7 +96,7 @@ impl From<&approvals::Approval> for Approval {
 
 impl Approval {
     /// A list of questions. Arguments and changes that would make it too large are left out, and the question says so.
-    fn list(approvals: &[approvals::Approval]) -> Vec<Self> {
+    fn list(approvals: &[Arc<approvals::Approval>]) -> Vec<Self> {
         let mut room = MAX_LIST_BYTES;
         approvals.iter().map(|approval| Self::listed(approval, &mut room)).collect()
     }
@@ -135,7 +139,7 @@ impl ApprovalAnswer {
 fn undo(approvals: &[&approvals::Approval], grants: bool) -> Option<Remedy> {
     match approvals {
         [] => None,
-        several if several.iter().any(|each| each.origin.folder.is_some()) => None,
+        several if several.iter().any(|each| each.origin.elsewhere().is_some()) => None,
         [only] if only.kind == approvals::Kind::Trust => Some(Remedy::undo_trust(&only.server, grants)),
         several if several.iter().all(|each| each.kind == approvals::Kind::Trust) => {
             Some(Remedy::undo_trust_in_several(grants))
@@ -149,7 +153,7 @@ impl Resolved {
         let approvals::Resolved { resolved, gone, not_saved: _ } = resolved;
         let approvals: Vec<_> = resolved.iter().map(|question| question.approval.clone()).collect();
         let approvals = engine.approvals().shown_here(&approvals);
-        let approvals: Vec<_> = approvals.iter().collect();
+        let approvals: Vec<_> = approvals.iter().map(|approval| &**approval).collect();
         let effect = shared_effect(decision, &approvals);
         let undo = undo(&approvals, decision.starts_with("allow-")).filter(|_| effect.is_some());
         let (effect, short_effect) = match (effect, not_saved) {
