@@ -1,5 +1,5 @@
-//! Calls that only the C library offers: forking, and returning memory to the system. The only file with `unsafe` code; each
-//! function checks what makes it safe. On other systems than Linux, these functions do nothing or do not exist.
+//! Calls that only the C library offers: forking, and returning memory to the system. Each function checks what makes it
+//! safe. On other systems than Linux, these functions do nothing or do not exist.
 
 #[cfg(unix)]
 use std::time::Duration;

@@ -39,7 +39,7 @@ pub fn run(place: &Path) -> io::Result<Vec<Growth>> {
     let tools: Open = |tools, place| Ok(vec![Route::open(Kind::AgentAlone, Servers { count: 1, tools }, place)?]);
     let agents: Open = |agents, place| (0..agents).map(|_| Route::open(Kind::Agent, ONE, place)).collect();
     let questions: Open = |questions, place| {
-        let mut route = Route::open(Kind::EditorAlone, Servers { count: 1, tools: 3 }, place)?;
+        let mut route = Route::open(Kind::EditorAlone, Servers { count: 1, tools: 5 }, place)?;
         (0..questions).try_for_each(|_| route.send(&Request::Ask))?;
         // The response comes after all questions are there.
         route.request(&Request::Questions)?;

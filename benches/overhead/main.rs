@@ -109,7 +109,7 @@ fn calls(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
         routes.push(unless_peer(*kind, open(kind))?);
     }
     let small = Request::Call { tool: "echo", text: "x".repeat(100) };
-    let large = Request::Call { tool: "big", text: String::new() };
+    let large = |tool| Request::Call { tool, text: String::new() };
     // In long rounds, or every hundredth call would be the first one after a pause, which is slower on each route.
     let calls = latencies(&mut routes, times(8), 500, &small)?;
     let mut rows = vec![
@@ -122,7 +122,7 @@ fn calls(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
     let before: Vec<Option<Duration>> = routes.iter().map(processor_time).collect();
     // Enough of them that other work, such as a checkpoint of the database, does not count much.
     let (rounds, each) = (times(40), 5);
-    rows.push(percentiles("1 MB result, p50", Unit::Millis, &latencies(&mut routes, rounds, each, &large)?, 50));
+    rows.push(percentiles("1 MB result, p50", Unit::Millis, &latencies(&mut routes, rounds, each, &large("big"))?, 50));
     std::thread::sleep(SETTLED);
     let used = routes.iter().map(processor_time).zip(before);
     let used = used.map(|(after, before)| {
@@ -130,6 +130,9 @@ fn calls(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
         Some(millis(after?.checked_sub(before?)?) / ((rounds + 1) * each) as f64)
     });
     rows.push(Row { what: "1 MB result, processor time", unit: Unit::Millis, figures: used.collect() });
+    for (what, tool) in [("1 MB of source code, p50", "code"), ("1 MB of records, p50", "records")] {
+        rows.push(percentiles(what, Unit::Millis, &latencies(&mut routes, times(20), 5, &large(tool))?, 50));
+    }
     let lists = latencies(&mut routes, times(10), 5, &Request::List)?;
     rows.push(percentiles("1,000 tools listed, p50", Unit::Millis, &lists, 50));
     Ok(rows)

@@ -1,5 +1,6 @@
 //! The server that every route leads to. It is as fast as possible.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 
 use serde::Deserialize;
@@ -26,15 +27,16 @@ struct CallParams {
 /// Serves until the input ends.
 pub fn serve(tools: usize) -> io::Result<()> {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-    let tools: Vec<Value> = ["echo".to_owned(), "big".to_owned()]
+    let tools: Vec<Value> = ["echo", "big", "code", "records"]
+        .map(str::to_owned)
         .into_iter()
-        .chain((2..tools).map(|number| format!("tool_{number}")))
+        .chain((2..).map(|number| format!("tool_{number}")))
+        .take(tools)
         .map(|name| json!({ "name": name, "description": "one of many", "inputSchema": schema }))
         .collect();
     let tools = json!({ "tools": tools }).to_string();
-    let content = |text: String| json!({ "content": [{ "type": "text", "text": text }] }).to_string();
-    let small = content("x".repeat(100));
-    let mut large = String::new();
+    let small = text_result("x".repeat(100)).to_string();
+    let mut large = BTreeMap::new();
     let greeting = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": { "tools": {} },
@@ -52,13 +54,12 @@ pub fn serve(tools: usize) -> io::Result<()> {
             "tools/call" => {
                 let params = request.params.map(RawValue::get).unwrap_or("{}");
                 let call: CallParams = serde_json::from_str(params)?;
-                if call.name == "big" {
-                    if large.is_empty() {
-                        large = content("y".repeat(1 << 20));
+                match call.name.as_str() {
+                    "big" | "code" | "records" => {
+                        let make = || large_result(&call.name).to_string();
+                        large.entry(call.name.clone()).or_insert_with(make).as_str()
                     }
-                    large.as_str()
-                } else {
-                    small.as_str()
+                    _ => small.as_str(),
                 }
             }
             _ => "{}",
@@ -67,4 +68,28 @@ pub fn serve(tools: usize) -> io::Result<()> {
         output.flush()?;
     }
     Ok(())
+}
+
+fn text_result(text: String) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// About 1 MB: a text without escapes, source code, or records with their text beside them, as many tools return them.
+fn large_result(tool: &str) -> Value {
+    match tool {
+        "code" => {
+            let source = include_str!("server.rs");
+            text_result(source.repeat((1 << 20) / source.len()))
+        }
+        "records" => {
+            let record = |id: usize| json!({ "id": id, "path": format!("src/part_{id}.rs"), "open": id % 2 == 0, "score": id as f64 / 7.0, "labels": ["bug", "good first issue"] });
+            let records = json!({ "records": (0..4_500).map(record).collect::<Vec<_>>() });
+            let mut result = text_result(records.to_string());
+            if let Some(fields) = result.as_object_mut() {
+                fields.insert("structuredContent".to_owned(), records);
+            }
+            result
+        }
+        _ => text_result("y".repeat(1 << 20)),
+    }
 }

@@ -108,7 +108,7 @@ impl PagePosition {
 
 /// A result for an agent that gets at most this many tokens at once; `None` if it gets all of it. Structured content is
 /// left out, because a part of it is not what its schema says.
-pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<RawJson> {
+pub fn cut(raw: &RawJson, id: &str, limit: usize) -> Option<RawJson> {
     if raw.get().len() <= limit.saturating_mul(tokens::BYTES) || tokens::of_result(raw) <= limit {
         return None;
     }
@@ -122,7 +122,8 @@ pub fn cut(raw: &RawValue, id: &str, limit: usize) -> Option<RawJson> {
     let mut left = limit.saturating_sub(tokens::of_bytes(end));
     let mut dropped = 0;
     for block in text.others {
-        let cost = to_raw_value(&json!({ "content": [&block] })).map_or(usize::MAX, |raw| tokens::of_result(&raw));
+        let cost =
+            to_raw_value(&json!({ "content": [&block] })).map_or(usize::MAX, |raw| tokens::of_result(&raw.into()));
         if cost <= left {
             left -= cost;
             content.push(block);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     fn cut_value(result: &Value, limit: usize) -> Option<Value> {
-        cut(&raw(result), "id1", limit).map(|raw| serde_json::from_str(raw.get()).unwrap())
+        cut(&raw(result).into(), "id1", limit).map(|raw| serde_json::from_str(raw.get()).unwrap())
     }
 
     #[test]

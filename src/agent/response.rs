@@ -2,11 +2,8 @@
 //! results that a model can read.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, PaginatedRequestParams};
-use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
@@ -36,15 +33,15 @@ impl Shape {
         if self == Self::Plain {
             return raw;
         }
-        let present = PresentFields::of(raw.get());
+        let parts = raw.parts();
         let mut fields = String::new();
-        if !present.result_type {
+        if parts.result_type.is_none() {
             fields.push_str(r#""resultType":"complete","#);
         }
-        if self == Self::Cacheable && !present.ttl {
+        if self == Self::Cacheable && !parts.has_ttl {
             fields.push_str(r#""ttlMs":0,"#);
         }
-        if self == Self::Cacheable && !present.scope {
+        if self == Self::Cacheable && !parts.has_cache_scope {
             fields.push_str(r#""cacheScope":"private","#);
         }
         let Some(rest) = raw.get().trim_start().strip_prefix('{').filter(|_| !fields.is_empty()) else { return raw };
@@ -56,43 +53,12 @@ impl Shape {
     }
 }
 
-/// Which fields the result already has. It is parsed only if it contains one of the names.
-#[derive(Default)]
-struct PresentFields {
-    result_type: bool,
-    ttl: bool,
-    scope: bool,
-}
-
-impl PresentFields {
-    fn of(text: &str) -> Self {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Fields {
-            result_type: Option<serde::de::IgnoredAny>,
-            ttl_ms: Option<serde::de::IgnoredAny>,
-            cache_scope: Option<serde::de::IgnoredAny>,
-        }
-        let names = ["\"resultType\"", "\"ttlMs\"", "\"cacheScope\""];
-        let found = names.iter().any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some());
-        let Some(fields) = found.then(|| serde_json::from_str::<Fields>(text).ok()).flatten() else {
-            return Self::default();
-        };
-        Self {
-            result_type: fields.result_type.is_some(),
-            ttl: fields.ttl_ms.is_some(),
-            scope: fields.cache_scope.is_some(),
-        }
-    }
-}
-
 /// Makes the titles and descriptions in a result as visible as they are to the user. Its texts are data and stay as they
-/// are. The result is parsed only if it may contain a title: a link, or a word that is written with escapes.
+/// are. The result is parsed only if it may contain a title: a description, a link, or a word that is written with escapes.
 pub fn with_visible_titles(raw: RawJson) -> RawJson {
-    /// Finds all words in one pass.
-    static WORDS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"]).ok());
-    if WORDS.as_ref().is_some_and(|words| !words.is_match(raw.get())) {
+    let may_be_link =
+        |word: &str| memchr::memmem::find(raw.content().unwrap_or_default().as_bytes(), word.as_bytes()).is_some();
+    if !raw.parts().has_description && !["resource_link", "\\u005", "\\u006", "\\u007"].into_iter().any(may_be_link) {
         return raw;
     }
     heavy(raw.get().len(), || with_titles_shown(raw))

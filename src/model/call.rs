@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::raw_json::RawJson;
@@ -137,7 +136,7 @@ pub struct ResultSize {
 }
 
 impl ResultSize {
-    pub fn of(raw: &RawValue) -> Self {
+    pub fn of(raw: &RawJson) -> Self {
         Self { bytes: raw.get().len(), tokens: super::tokens::of_result(raw) }
     }
 }

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Tool;
+use super::{RawJson, Tool};
 
 /// Bytes per token.
 pub const BYTES: usize = 4;
@@ -35,22 +35,18 @@ pub fn of_tool(tool: &Tool) -> usize {
 }
 
 /// The tokens of a result, as a server sent it.
-pub fn of_result(raw: &RawValue) -> usize {
-    let text = raw.get();
-    let may_be_binary = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
-    match ["\"data\"", "\"blob\""].into_iter().any(may_be_binary).then(|| binary(text)).flatten() {
-        Some((blocks, bytes)) => of_bytes(text.len().saturating_sub(bytes)) + blocks * BINARY,
-        None => of_bytes(text.len()),
+pub fn of_result(raw: &RawJson) -> usize {
+    let content = raw.content().unwrap_or_default();
+    let may_be_binary = |word: &str| memchr::memmem::find(content.as_bytes(), word.as_bytes()).is_some();
+    let length = raw.get().len();
+    match ["\"data\"", "\"blob\""].into_iter().any(may_be_binary).then(|| binary(content)).flatten() {
+        Some((blocks, bytes)) => of_bytes(length.saturating_sub(bytes)) + blocks * BINARY,
+        None => of_bytes(length),
     }
 }
 
-/// How many binary blocks a result has, and how many bytes they take.
-fn binary(text: &str) -> Option<(usize, usize)> {
-    #[derive(Deserialize)]
-    struct Parts<'a> {
-        #[serde(borrow)]
-        content: Vec<Block<'a>>,
-    }
+/// How many binary blocks this content has, and how many bytes they take.
+fn binary(content: &str) -> Option<(usize, usize)> {
     #[derive(Deserialize)]
     struct Block<'a> {
         #[serde(borrow)]
@@ -63,8 +59,8 @@ fn binary(text: &str) -> Option<(usize, usize)> {
         #[serde(borrow)]
         blob: Option<&'a RawValue>,
     }
-    let parts: Parts<'_> = serde_json::from_str(text).ok()?;
-    let blobs = parts.content.iter().filter_map(|block| block.data.or_else(|| block.resource.as_ref()?.blob));
+    let content: Vec<Block<'_>> = serde_json::from_str(content).ok()?;
+    let blobs = content.iter().filter_map(|block| block.data.or_else(|| block.resource.as_ref()?.blob));
     Some(blobs.fold((0, 0), |(blocks, bytes), blob| (blocks + 1, bytes + blob.get().len())))
 }
 
@@ -127,7 +123,7 @@ mod tests {
     }
 
     fn result(text: String) -> usize {
-        of_result(&RawValue::from_string(text).unwrap())
+        of_result(&RawValue::from_string(text).unwrap().into())
     }
 
     #[test]

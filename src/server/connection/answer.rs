@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use crate::model::{CallId, RawJson};
 use crate::server::client::Questions;
 use crate::server::heavy;
-use crate::text::outer_fields;
 
 /// A parsed result.
 pub enum Answer {
@@ -56,45 +55,15 @@ pub struct Input {
     pub state: Option<String>,
 }
 
-/// The outer fields that matter, as they are written.
-#[derive(Default)]
-struct ResultHeader<'a> {
-    result_type: Option<&'a str>,
-    is_error: Option<&'a str>,
-    content: Option<&'a str>,
-}
-
-impl<'a> ResultHeader<'a> {
-    fn of(raw: &'a RawValue) -> Self {
-        let mut header = Self::default();
-        for (key, value) in outer_fields(raw.get()) {
-            // Few keys are written with escapes.
-            let unescaped = || serde_json::from_str::<String>(key).unwrap_or_default();
-            let name = if key.contains('\\') { &*unescaped() } else { key.trim_matches('"') };
-            match name {
-                "resultType" => header.result_type = Some(value),
-                "isError" => header.is_error = Some(value),
-                "content" => header.content = Some(value),
-                _ => {}
-            }
-        }
-        header
-    }
-}
-
 impl Answer {
     pub fn of(raw: RawJson) -> Self {
-        heavy(raw.get().len(), || Self::read(raw))
-    }
-
-    fn read(raw: RawJson) -> Self {
-        let header = ResultHeader::of(&raw);
-        let is_error = header.is_error == Some("true");
-        let content = match header.content {
+        let parts = heavy(raw.get().len(), || raw.parts());
+        let is_error = parts.is_error;
+        let content = match raw.content() {
             Some(content) if content.starts_with('[') => Content::List,
             _ => Content::Other,
         };
-        match header.result_type {
+        match parts.result_type.clone().and_then(|range| raw.get().get(range)) {
             Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
             Some("\"task\"") if content == Content::Other => Self::Task(raw),
             Some(other) if other != "\"complete\"" && content == Content::Other => {

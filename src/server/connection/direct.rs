@@ -57,7 +57,7 @@ impl Connection {
                         Err(_) => Err(ServiceError::TransportClosed),
                     }
                 };
-                return self.wait(answer, &id, &slot, started, what, limits).await.map(RawJson::from);
+                return self.wait(answer, &id, &slot, started, what, limits).await;
             }
         }
         let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());

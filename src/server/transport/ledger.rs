@@ -169,7 +169,7 @@ impl Ledger {
     }
 
     /// Completes a request. A second response, or one to a cancelled request, is ignored.
-    fn complete(&self, id: &RequestId, outcome: Result<Box<RawValue>, ErrorData>) -> Option<ServerJsonRpcMessage> {
+    fn complete(&self, id: &RequestId, outcome: Result<RawJson, ErrorData>) -> Option<ServerJsonRpcMessage> {
         let mut state = self.state();
         let Some((id, open)) = state.close(id) else {
             tracing::debug!(server = %self.0.server, %id, "ignored a response to an unknown request");
@@ -189,7 +189,7 @@ impl Ledger {
                     Kind::Initialize => ServerResult::InitializeResult(server_info::initialize_result(&raw)),
                     _ => ServerResult::DiscoverResult(server_info::discover_result(&raw)),
                 };
-                state.handshake_result = Some(RawJson::from(raw));
+                state.handshake_result = Some(raw);
                 result
             }
             Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),

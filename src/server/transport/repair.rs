@@ -3,6 +3,8 @@
 //! Only the envelope of a message is parsed. A result stays the original text, so that large results are cheap and an
 //! invalid field in them does no harm. The ledger matches replies to requests.
 
+mod quick;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -12,6 +14,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::model::RawJson;
 use crate::text::json_reason;
 
 /// Deeper responses are rejected: clients would fail on them or overflow their stack.
@@ -25,7 +28,7 @@ pub enum Incoming {
     /// A response to one of our requests, or why it is invalid.
     Reply {
         id: RequestId,
-        outcome: Result<Box<RawValue>, ErrorData>,
+        outcome: Result<RawJson, ErrorData>,
     },
     /// An error without a request id.
     ErrorWithoutId(ErrorData),
@@ -90,6 +93,9 @@ pub fn outline(head: &[u8], tail: &[u8]) -> Option<Outline> {
 }
 
 fn read_text(text: &str) -> Parsed {
+    if let Some(response) = quick::response(text) {
+        return Parsed::Messages(vec![response]);
+    }
     match text.as_bytes().first() {
         Some(b'{') => match parse_objects(text) {
             ControlFlow::Continue(messages) if !messages.is_empty() => Parsed::Messages(messages),
@@ -268,16 +274,16 @@ fn present(raw: &RawValue) -> Option<&RawValue> {
     (raw.get() != "null").then_some(raw)
 }
 
-fn check_result(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
+fn check_result(result: &RawValue) -> Result<RawJson, ErrorData> {
     if is_deeper_than(result.get().as_bytes(), MAX_DEPTH) {
         return Err(ErrorData::parse_error(format!("the response is nested deeper than {MAX_DEPTH} levels"), None));
     }
-    match crate::text::fix_surrogates(result.get()) {
+    let raw = match crate::text::fix_surrogates(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
-        Cow::Owned(repaired) => RawValue::from_string(repaired).map_err(|error| {
-            ErrorData::parse_error(format!("cannot parse the response: {}", json_reason(&error)), None)
-        }),
-    }
+        Cow::Owned(repaired) => RawValue::from_string(repaired),
+    };
+    raw.map(RawJson::from)
+        .map_err(|error| ErrorData::parse_error(format!("cannot parse the response: {}", json_reason(&error)), None))
 }
 
 /// Accepts an error in any form: an object, an object with missing fields, or a string.

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::model::ErrorData;
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -27,11 +26,11 @@ impl Sent {
 pub struct Slot(Arc<Inner>);
 
 /// The response to a request, or the error of the server.
-pub type Reply = Result<Box<RawValue>, ErrorData>;
+pub type Reply = Result<RawJson, ErrorData>;
 
 #[derive(Default)]
 struct Inner {
-    raw: OnceLock<Box<RawValue>>,
+    raw: OnceLock<RawJson>,
     /// Where the response to a call that bypasses rmcp goes. Locked like `last_sign`.
     reply: Option<Mutex<Option<oneshot::Sender<Reply>>>>,
     progress: Option<mpsc::Sender<Progress>>,
@@ -90,8 +89,8 @@ impl Slot {
     /// The response, if it has arrived.
     pub fn take(self) -> Option<RawJson> {
         match Arc::try_unwrap(self.0) {
-            Ok(inner) => inner.raw.into_inner().map(RawJson::from),
-            Err(shared) => shared.raw.get().map(|raw| RawJson::from(raw.clone())),
+            Ok(inner) => inner.raw.into_inner(),
+            Err(shared) => shared.raw.get().cloned(),
         }
     }
 
@@ -100,7 +99,7 @@ impl Slot {
         *self.0.last_sign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn put(&self, raw: Box<RawValue>) {
+    pub(super) fn put(&self, raw: RawJson) {
         self.0.raw.set(raw).ok();
     }
 

@@ -12,7 +12,7 @@ fn shown(line: impl AsRef<[u8]>) -> String {
 fn one(message: Incoming) -> String {
     let params = |params: Option<Value>| params.map(|params| format!(" {params}")).unwrap_or_default();
     match message {
-        Incoming::Reply { id, outcome: Ok(result) } => format!("reply {id}: {result}"),
+        Incoming::Reply { id, outcome: Ok(result) } => format!("reply {id}: {}", result.get()),
         Incoming::Reply { id, outcome: Err(error) } => {
             format!("reply {id}: error {} {}", error.code.0, error.message)
         }
@@ -116,5 +116,46 @@ proptest::proptest! {
     ) {
         read(text.as_bytes());
         id_of_cut_message(text.as_bytes(), text.as_bytes());
+    }
+
+    #[test]
+    fn a_response_that_is_read_quickly_is_what_the_repair_would_make_of_it(
+        fields in proptest::collection::vec(
+            proptest::sample::select(vec![
+                r#""jsonrpc":"2.0""#, r#" "id" : 7"#, r#""id":"a""#, r#""id":null"#, r#""id":1.5"#, r#""result":{}"#, r#""result": null "#,
+                r#""result":{"content":[{"isError":true}], "isError" : true}"#, r#""result":{"a":"\ud83d"}"#, r#""result":[1,]"#,
+                r#""error":{}"#, r#""method":"x""#, r#""x":1"#, r#""\u0069d":7"#,
+            ]),
+            0..5,
+        ),
+        around in proptest::sample::select(vec!["", " ", "\r", "{", "x", "[1]"]),
+    ) {
+        let text = format!("{{{}}}{around}", fields.join(","));
+        if let Some(Incoming::Reply { id, outcome: Ok(quick) }) = quick::response(&text) {
+            let ControlFlow::Continue(mut slow) = parse_objects(&text) else { panic!("{text}") };
+            let Some(Incoming::Reply { id: slow_id, outcome: Ok(slow) }) = slow.pop() else { panic!("{text}") };
+            proptest::prop_assert_eq!(id, slow_id);
+            proptest::prop_assert_eq!(quick.get(), slow.get());
+            proptest::prop_assert_eq!(quick.parts(), slow.parts());
+        }
+    }
+}
+
+#[test]
+fn a_flawless_response_is_read_quickly_and_nothing_else() {
+    let nested = |levels: usize| format!(r#"{{"id":1,"result":{}1{}}}"#, "[".repeat(levels), "]".repeat(levels));
+    for text in
+        [r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}} "#, r#"{"result":null,"id":"a"}"#, &nested(MAX_DEPTH)]
+    {
+        assert!(quick::response(text).is_some(), "{text}");
+    }
+    let odd = [
+        r#"{"id":1,"result":{}} {}"#,
+        r#"{"id":1,"result":{},"error":null}"#,
+        r#"{"id":1,"id":2,"result":{}}"#,
+        r#"{"id":1}"#,
+    ];
+    for text in odd.into_iter().chain([r#"{"id":1,"result":"\ud83d"}"#, "", "[]", &nested(MAX_DEPTH + 1)]) {
+        assert!(quick::response(text).is_none(), "{text}");
     }
 }
