@@ -72,6 +72,10 @@ impl RemoteError {
             {
                 return Self::Refused(address);
             }
+            if is_plain_text(current) {
+                let text = format!("{address} does not answer in TLS; if it is not encrypted, use `http://` in `url`");
+                return Self::Unreachable(text);
+            }
             last = Some(current.to_string());
             cause = current.source();
         }
@@ -110,6 +114,13 @@ impl From<RemoteError> for OpenError {
             | RemoteError::HeadersTimeout(_) => Self::Io { message },
         }
     }
+}
+
+/// Whether the other side answers, but not in TLS.
+fn is_plain_text(error: &(dyn std::error::Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let tls = error.downcast_ref::<rustls::Error>().or_else(|| inner?.downcast_ref());
+    matches!(tls, Some(rustls::Error::InvalidMessage(_)))
 }
 
 fn retry_hint(wait: Option<Duration>) -> String {
