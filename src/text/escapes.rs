@@ -8,16 +8,16 @@ const ROUNDS: usize = 3;
 
 /// Whether `is_match` returns `true` for any decoded form of the text.
 pub fn any(text: &str, is_match: impl Fn(&[u8]) -> bool) -> bool {
-    let joined = |read: &[u8]| has_lines(read) && is_match(&undone(read, joined));
+    let joined = |read: &[u8]| next_line(read).is_some() && is_match(&undone(read, LINES));
     let mut read = text.as_bytes().to_vec();
     for _ in 0..ROUNDS {
         if joined(&read) {
             return true;
         }
-        if !has_escapes(&read) {
+        if next_escape(&read).is_none() {
             return false;
         }
-        read = undone(&read, unit);
+        read = undone(&read, ESCAPES);
         if is_match(&read) {
             return true;
         }
@@ -32,20 +32,20 @@ pub fn places(text: &str, find: impl Fn(&[u8]) -> Vec<Range<usize>>) -> Vec<Rang
     // Maps what was found in a reading of the last one back to the text.
     let back = |readings: &[Vec<u8>], mut found: Vec<Range<usize>>| {
         for before in readings.iter().rev() {
-            found = written(before, found, unit);
+            found = written(before, found, ESCAPES);
         }
         found
     };
     for round in 0..=ROUNDS {
         let Some((read, before)) = readings.split_last() else { break };
-        if has_lines(read) {
-            let found = written(read, find(&undone(read, joined)), joined);
+        if next_line(read).is_some() {
+            let found = written(read, find(&undone(read, LINES)), LINES);
             all.extend(back(before, found));
         }
-        if round == ROUNDS || !has_escapes(read) {
+        if round == ROUNDS || next_escape(read).is_none() {
             break;
         }
-        let read = undone(read, unit);
+        let read = undone(read, ESCAPES);
         all.extend(back(&readings, find(&read)));
         readings.push(read);
     }
@@ -53,16 +53,25 @@ pub fn places(text: &str, find: impl Fn(&[u8]) -> Vec<Range<usize>>) -> Vec<Rang
     all.into_iter().map(whole).collect()
 }
 
-fn has_escapes(text: &[u8]) -> bool {
-    memchr::memchr2(b'\\', b'%', text).is_some()
+fn next_escape(text: &[u8]) -> Option<usize> {
+    memchr::memchr2(b'\\', b'%', text)
 }
 
-fn has_lines(text: &[u8]) -> bool {
-    memchr::memchr2(b'\n', b'\r', text).is_some()
+fn next_line(text: &[u8]) -> Option<usize> {
+    memchr::memchr2(b'\n', b'\r', text)
 }
 
-/// How a text is read, unit by unit.
-type Decode = fn(&[u8], usize) -> Option<Unit>;
+/// How a text is read.
+#[derive(Clone, Copy)]
+struct Decode {
+    /// Reads one unit.
+    unit: fn(&[u8], usize) -> Option<Unit>,
+    /// Finds the next unit that is not just one byte.
+    next: fn(&[u8]) -> Option<usize>,
+}
+
+const ESCAPES: Decode = Decode { unit, next: next_escape };
+const LINES: Decode = Decode { unit: joined, next: next_line };
 
 /// One byte; a line break and the blanks after it are nothing.
 fn joined(text: &[u8], at: usize) -> Option<Unit> {
@@ -78,11 +87,14 @@ fn joined(text: &[u8], at: usize) -> Option<Unit> {
 
 fn undone(text: &[u8], decode: Decode) -> Vec<u8> {
     let mut read = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(unit) = decode(text, at) {
+    let mut rest = text;
+    while let Some(at) = (decode.next)(rest) {
+        let Some(((plain, special), unit)) = rest.split_at_checked(at).zip((decode.unit)(rest, at)) else { break };
+        read.extend_from_slice(plain);
         read.extend_from_slice(unit.bytes.get(..unit.count).unwrap_or_default());
-        at += unit.length;
+        rest = special.get(unit.length..).unwrap_or_default();
     }
+    read.extend_from_slice(rest);
     read
 }
 
@@ -109,7 +121,7 @@ fn walk(text: &[u8], offsets: &[usize], decode: Decode, choose: impl Fn(usize, u
     let (mut at, mut read) = (0, 0);
     for offset in offsets {
         let mut place = text.len();
-        while let Some(unit) = decode(text, at) {
+        while let Some(unit) = (decode.unit)(text, at) {
             let behind = read + unit.count;
             if if is_end { behind >= *offset } else { behind > *offset } {
                 place = choose(at, at + unit.length);

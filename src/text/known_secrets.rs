@@ -144,6 +144,11 @@ impl Finder {
         Self { forms, beginnings: built.and_then(Result::ok), is_broken }
     }
 
+    /// Whether there is nothing to find.
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
     /// The ranges of all forms in `text`. They may overlap.
     pub fn find<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
         let found = self.beginnings.iter().flat_map(move |beginnings| beginnings.find_overlapping_iter(text));
