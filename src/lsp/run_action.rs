@@ -1,5 +1,6 @@
 //! `mcp.action.run`: calls a tool with the text at the cursor and puts the result where the action says.
 
+use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -261,8 +262,8 @@ async fn choose(session: &EditorSession) -> Result<(ToolId, String)> {
 }
 
 /// All texts of a result, without control characters. Other content is represented by its type.
-pub fn text_of(result: &ToolResult<&RawValue>) -> String {
-    let blocks: Vec<Value> = serde_json::from_str(result.content.get()).unwrap_or_default();
+pub fn text_of(result: &ToolResult<impl Borrow<RawValue>>) -> String {
+    let blocks: Vec<Value> = serde_json::from_str(result.content.borrow().get()).unwrap_or_default();
     let part = |content: &Value| {
         let field = |pointer: &str| content.pointer(pointer).and_then(Value::as_str);
         match field("/type") {
@@ -276,9 +277,8 @@ pub fn text_of(result: &ToolResult<&RawValue>) -> String {
     };
     let parts: Vec<String> = blocks.iter().map(part).collect();
     let text = match (parts.is_empty(), &result.structured_content) {
-        (true, Some(structured)) => {
-            serde_json::from_str(structured.get()).map_or_else(|_| String::new(), |value: Value| format!("{value:#}"))
-        }
+        (true, Some(structured)) => serde_json::from_str(structured.borrow().get())
+            .map_or_else(|_| String::new(), |value: Value| format!("{value:#}")),
         _ => parts.join("\n"),
     };
     visible(&text, usize::MAX)

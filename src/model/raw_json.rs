@@ -49,6 +49,13 @@ impl RawJson {
     pub fn content(&self) -> Option<&str> {
         self.get().get(self.parts().content.clone()?)
     }
+
+    /// Copies of the content and the structured content of a result, which need no parser.
+    pub fn contents(&self) -> (Option<Box<RawValue>>, Option<Box<RawValue>>) {
+        let copy = |range: &Option<Range<usize>>| Some(Json::part(self.get(), range.clone()?).to_raw());
+        let is_present = |part: &Box<RawValue>| part.get() != "null";
+        (copy(&self.parts().content), copy(&self.parts().structured_content).filter(is_present))
+    }
 }
 
 impl ResultParts {
@@ -140,6 +147,18 @@ mod tests {
         for text in ["null", "[{\"isError\":true}]", "\"content\"", "1"] {
             assert_eq!(parts(text), ResultParts::default(), "{text}");
         }
+    }
+
+    #[test]
+    fn contents_are_copied_as_they_are() {
+        let copied = |text: &str| {
+            let (content, structured) = RawJson::from(RawValue::from_string(text.to_owned()).unwrap()).contents();
+            [content, structured].map(|copy| copy.map(|copy| copy.get().to_owned()))
+        };
+        let both = copied(r#"{ "content" : [ 1 ] , "structuredContent" : {"a": 2} }"#);
+        assert_eq!(both.map(Option::unwrap), ["[ 1 ]", r#"{"a": 2}"#]);
+        assert_eq!(copied(r#"{"content":[],"structuredContent":null}"#), [Some("[]".to_owned()), None]);
+        assert_eq!(copied("[1]"), [None, None]);
     }
 
     #[test]

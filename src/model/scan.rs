@@ -30,6 +30,11 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
+    /// A value at a place where a scanner has found one. Only for `ResultParts`, whose ranges come from a scanner.
+    pub(super) fn part(text: &'a str, range: Range<usize>) -> Self {
+        Self { text, start: range.start, end: range.end }
+    }
+
     pub fn get(&self) -> &'a str {
         self.text.get(self.range()).unwrap_or_default()
     }
@@ -42,8 +47,8 @@ impl<'a> Json<'a> {
     /// A copy that is not checked again.
     #[expect(unsafe_code, reason = "a parser would check a megabyte once more")]
     pub fn to_raw(self) -> Box<RawValue> {
-        // SAFETY: only `Scanner::value` and `Scanner::object` create these, and only for one valid value without whitespace
-        // around it.
+        // SAFETY: only `Scanner::value` and `Scanner::object` create these, and `part` for what they have found: one valid
+        // value without whitespace around it.
         unsafe { RawValue::from_string_unchecked(self.get().to_owned()) }
     }
 }

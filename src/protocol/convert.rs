@@ -6,9 +6,6 @@ mod registry;
 
 pub use questions::lost;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::actions::{Action, Remedy};
 use super::answers::{self, CallLogCheck, FileSyntax};
 use super::mcp::{SentPrompt, SentResource, SentTool};
@@ -27,7 +24,7 @@ use crate::model::{self, Error, Result, Scope, millis};
 use crate::policy::GrantMatch;
 use crate::store::{self, ChainReport};
 use crate::text::lines::LineIndex;
-use crate::text::{json_reason, visible_text};
+use crate::text::visible_text;
 
 impl From<&ServerView> for ServerStatus {
     fn from(view: &ServerView) -> Self {
@@ -190,25 +187,17 @@ impl ToolInfo {
     }
 }
 
-impl<'a> ToolResult<&'a RawValue> {
-    pub fn new(outcome: &'a Outcome) -> Result<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Parts<'a> {
-            #[serde(borrow)]
-            content: &'a RawValue,
-            #[serde(borrow, default)]
-            structured_content: Option<&'a RawValue>,
-        }
+impl ToolResult {
+    pub fn new(outcome: &Outcome) -> Result<Self> {
         // The connection makes sure that there is a list of content, whatever the server sent.
-        let parts: Parts<'a> = serde_json::from_str(outcome.result.raw.get()).map_err(|error| Error::Protocol {
-            server: outcome.tool.server.clone(),
-            message: format!("its result is not an object with content: {}", json_reason(&error)),
-        })?;
+        let (Some(content), structured_content) = outcome.result.raw.contents() else {
+            let message = "its result is not an object with content".to_owned();
+            return Err(Error::Protocol { server: outcome.tool.server.clone(), message });
+        };
         Ok(Self {
             call_id: outcome.id.clone(),
-            content: parts.content,
-            structured_content: parts.structured_content,
+            content,
+            structured_content,
             is_error: outcome.result.is_error,
             duration_ms: millis(outcome.duration),
             waited_ms: millis(outcome.waited),

@@ -35,9 +35,8 @@ pub fn stored_json(text: &str, limit: usize) -> String {
 
 /// Of a result with a secret, only the length and digest are stored.
 pub fn stored_result(text: &str, limit: usize) -> String {
-    let withheld = |digest: String| {
-        json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest }).to_string()
-    };
+    let withheld =
+        |digest: String| json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest }).to_string();
     match LongText::of(text, limit) {
         None if holds_secret(text) => withheld(digest([mask(text).as_bytes(), &[]])),
         None => text.to_owned(),
