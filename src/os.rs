@@ -18,8 +18,8 @@ pub fn limit_heaps() {
 /// With a limit on the size of files, a write over it ends a process by a signal. Afterwards it is an error like that of a
 /// full disk. Called by `main`, before anything is written.
 pub fn survive_full_files() {
-    #[cfg(target_os = "linux")]
-    linux::catch_file_size_signal();
+    #[cfg(unix)]
+    unix::catch_file_size_signal();
 }
 
 /// Gives memory back that only the start needed: free memory of the heap, and the parts of the program that ran. What is
@@ -41,6 +41,17 @@ pub async fn give_memory_back_after_start() {
 #[cfg(target_os = "linux")]
 pub use linux::fork;
 
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "the standard library cannot catch signals, and its replacements need a runtime")]
+mod unix {
+    /// A program that we start does not inherit a signal that is caught, unlike one that is ignored.
+    pub fn catch_file_size_signal() {
+        extern "C" fn nothing(_signal: libc::c_int) {}
+        // SAFETY: the handler does nothing, so it may run at any time.
+        unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) };
+    }
+}
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the standard library has no settings of the heap")]
 mod gnu {
@@ -58,18 +69,11 @@ mod gnu {
 }
 
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the standard library has neither `fork` nor `signal` nor `madvise`")]
+#[expect(unsafe_code, reason = "the standard library has neither `fork` nor `madvise`")]
 mod linux {
     use std::{fs, io, ptr};
 
     use rustix::process::Pid;
-
-    /// A program that we start does not inherit a signal that is caught, unlike one that is ignored.
-    pub fn catch_file_size_signal() {
-        extern "C" fn nothing(_signal: libc::c_int) {}
-        // SAFETY: the handler does nothing, so it may run at any time.
-        unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) };
-    }
 
     /// Continues in two processes. Returns the pid of the new one, which itself gets `None`. Fails if there are several
     /// threads: the new process would have only this one, and perhaps the locks of the others.
