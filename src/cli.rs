@@ -277,6 +277,7 @@ fn usage(message: String) -> anyhow::Error {
 /// Runs the program.
 pub fn main() -> ExitCode {
     os::limit_heaps();
+    os::survive_full_files();
     logging::log_panics();
     // Not a clap subcommand: users never run it, and the guardian should use little memory.
     if let Some(code) = run_guardian(&mut std::env::args_os().skip(1)) {

@@ -70,7 +70,7 @@ pub enum Content {
 pub struct File {
     pub source: Source,
     pub exists: bool,
-    /// Whether the text can be parsed. Invalid servers do not make a file invalid.
+    /// Whether the text can be parsed and its sections can be read. Invalid servers do not make a file invalid.
     pub valid: bool,
     /// The names of its servers, including those that other files override.
     pub servers: Vec<String>,

@@ -331,14 +331,15 @@ impl Engine {
         futures::future::join_all(checked).await.into_iter().flatten().collect()
     }
 
-    /// Reads all config files now. Returns what changed.
+    /// Reads all config files now, and checks definitions again that wait for trust. Returns what changed.
     pub async fn reload(&self) -> Result<Arc<Reload>> {
         let before = self.loaded().borrow().clone();
         let loaded = self.0.watcher.reload().await;
-        if Arc::ptr_eq(&before, &loaded) {
-            return Ok(Arc::new(plan::reload(&[], &loaded)));
+        let applied = self.send_command(|done| HubCommand::ApplyConfig { done }).await?;
+        match Arc::ptr_eq(&before, &loaded) {
+            true => Ok(Arc::new(plan::reload(&[], &loaded))),
+            false => Ok(applied),
         }
-        self.send_command(|done| HubCommand::ApplyConfig { done }).await
     }
 
     /// Stops every server and flushes the store. The process can exit afterwards.

@@ -1,4 +1,4 @@
-//! Calls that only the C library offers: forking, and returning memory to the system. Each function checks what makes it
+//! Calls that only the C library offers: forking, catching a signal, and returning memory to the system. Each function checks what makes it
 //! safe. On other systems than Linux, these functions do nothing or do not exist.
 
 #[cfg(unix)]
@@ -13,6 +13,13 @@ const AFTER_START: Duration = Duration::from_secs(1);
 pub fn limit_heaps() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     gnu::limit_heaps(std::thread::available_parallelism().map_or(1, usize::from));
+}
+
+/// With a limit on the size of files, a write over it ends a process by a signal. Afterwards it is an error like that of a
+/// full disk. Called by `main`, before anything is written.
+pub fn survive_full_files() {
+    #[cfg(unix)]
+    unix::catch_file_size_signal();
 }
 
 /// Gives memory back that only the start needed: free memory of the heap, and the parts of the program that ran. What is
@@ -33,6 +40,17 @@ pub async fn give_memory_back_after_start() {
 
 #[cfg(target_os = "linux")]
 pub use linux::fork;
+
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "the standard library cannot catch signals, and its replacements need a runtime")]
+mod unix {
+    /// A program that we start does not inherit a signal that is caught, unlike one that is ignored.
+    pub fn catch_file_size_signal() {
+        extern "C" fn nothing(_signal: libc::c_int) {}
+        // SAFETY: the handler does nothing, so it may run at any time.
+        unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) };
+    }
+}
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the standard library has no settings of the heap")]

@@ -3,6 +3,7 @@
 //! Determining the paths changes nothing on disk. Code that writes a file creates its folder with [`make_folder`], or
 //! with [`make_private_folder`] if other users must not list it.
 
+mod lock;
 mod program;
 mod reach;
 mod read;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
 
+pub use lock::lock_within;
 pub use program::{FoundProgram, find_program, own_program};
 pub use reach::{code_roots, leads_through};
 pub use read::{Unreadable, read_file};

@@ -1,6 +1,7 @@
 //! Makes untrusted text safe to show, and masks secrets in everything that is shown or stored.
 
 mod difference;
+pub(crate) mod edited;
 mod escapes;
 mod forms;
 mod globs;

@@ -94,7 +94,6 @@ fn with_shared<T>(
     process::raise_limits();
     let runtime = context.runtime()?;
     let outcome = runtime.block_on(async {
-        process::survive_full_files();
         let shared = Shared::new(paths, settings);
         tokio::spawn(follow_log_level(shared.settings()));
         tokio::spawn(shared.trim_after_starts());

@@ -19,8 +19,9 @@ use serde_json::Value;
 pub use redact::{launch_line, redacted};
 
 use super::problem::{Code, Problem, Related};
+use super::sections::is_section;
 use super::shape::{self, EntrySpec, Machine, ParsedFile, ServerEntry, ThisMachine};
-use super::spec::{Config, Definition, Hidden};
+use super::spec::{Config, Definition, FilePolicy, Hidden};
 use super::{Content, Environments, File, Loaded, Source, expand, tree};
 use crate::model::{Scope, ServerName};
 use crate::paths::Paths;
@@ -84,9 +85,7 @@ pub fn load_in(
                 related.file = file.source.path.to_path_buf();
             });
         }
-        config
-            .policies
-            .extend(parsed.policy.take().map(|policy| super::spec::FilePolicy { file: path.clone(), ..policy }));
+        config.policies.extend(parsed.policy.take().map(|policy| FilePolicy { file: path.clone(), ..policy }));
         let folder = &file.source.folder;
         config.agent_tools.extend(parsed.agent_tools.drain(..).map(|rules| super::spec::AgentToolRules {
             file: path.clone(),
@@ -130,7 +129,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, machine: &dyn Machi
         Content::Unreadable(reason) => {
             file.valid = false;
             file.problems.push(Problem::new(Code::Unreadable, 0..0, reason.clone()));
-            return (file, ParsedFile::default());
+            return (file, unusable(source));
         }
         Content::Text(text) => text.clone(),
     };
@@ -139,13 +138,16 @@ fn read(source: &Source, content: &Content, limits: &Limits, machine: &dyn Machi
         file.valid = false;
         let message = format!("the file is larger than {} (setting `limits.config-bytes`)", size(limits.config_bytes));
         file.problems.push(Problem::new(Code::Unreadable, 0..0, message));
-        return (file, ParsedFile::default());
+        return (file, unusable(source));
     }
     let tree = Arc::new(tree::parse(&text, limits.config_depth));
     file.tree = tree.clone();
+    // A new file is often saved before anything is written. An administrator's file is not written that way.
+    let is_blank = text.trim().is_empty() && source.scope != Scope::Managed;
     let lines = LineIndex::new(text);
     let mut parsed = shape::shape(&tree, source, &lines, limits, machine);
-    file.valid = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
+    let is_config = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
+    file.valid = is_config && tree.root.as_ref().is_some_and(has_usable_sections);
     file.servers = parsed.names.clone();
     file.problems = tree.problems.clone();
     // Without recovery from a syntax error, all other problems would be guesses.
@@ -153,10 +155,26 @@ fn read(source: &Source, content: &Content, limits: &Limits, machine: &dyn Machi
         file.problems.append(&mut parsed.problems);
     }
     file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
-    if !file.valid {
-        parsed = ParsedFile { names: parsed.names, ..ParsedFile::default() };
+    if !is_config {
+        let nothing = if is_blank { ParsedFile::default() } else { unusable(source) };
+        parsed = ParsedFile { names: parsed.names, ..nothing };
     }
     (file, parsed)
+}
+
+/// What a file contains that cannot be read or parsed. The rules of the user or the administrator are not known then, so
+/// nothing is allowed. A project file can only restrict, and so does nothing without them.
+fn unusable(source: &Source) -> ParsedFile {
+    let policy = matches!(source.scope, Scope::User | Scope::Managed).then(|| FilePolicy::deny_all(source.scope, 0));
+    ParsedFile { policy, ..ParsedFile::default() }
+}
+
+/// Whether each section with servers is an object and appears once. Otherwise, it is not known which servers are meant, and
+/// those of the last valid text continue to run.
+fn has_usable_sections(root: &tree::Node) -> bool {
+    let mut seen = BTreeSet::new();
+    let sections = root.members().unwrap_or_default().iter().filter(|member| is_section(&member.key.text));
+    sections.into_iter().all(|section| section.value.members().is_some() && seen.insert(&section.key.text))
 }
 
 fn size(bytes: usize) -> String {

@@ -216,7 +216,7 @@ fn read_root(
         parsed.inputs = reader.in_key(member, |reader| sections::inputs(reader, &member.value));
     }
     if let Some(member) = fields.get("policy") {
-        parsed.policy = reader.in_key(member, |reader| sections::policy(reader, &member.value, lines));
+        parsed.policy = Some(reader.in_key(member, |reader| sections::policy(reader, &member.value, lines)));
     }
     if let Some(member) = fields.get("agentTools") {
         parsed.agent_tools = reader.in_key(member, |reader| agent_tools::agent_tools(reader, &member.value, lines));

@@ -368,6 +368,29 @@ pub struct FilePolicy {
     pub destructive: Option<Level>,
     /// The only programs that may be started; `None` = no restriction.
     pub commands: Option<Vec<String>>,
+    /// It has an error, so it is not known what else it denies.
+    pub is_invalid: bool,
+}
+
+impl FilePolicy {
+    pub fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            file: None,
+            default: None,
+            allowlist: Vec::new(),
+            denylist: Vec::new(),
+            read_only: None,
+            destructive: None,
+            commands: None,
+            is_invalid: false,
+        }
+    }
+
+    /// Stands for rules that cannot be read, because of an error in this line: denies every tool and program.
+    pub fn deny_all(scope: Scope, line: u32) -> Self {
+        Self { denylist: vec![Matcher::all(line)], commands: Some(Vec::new()), is_invalid: true, ..Self::new(scope) }
+    }
 }
 
 /// The rules of one file for an agent's own tools.
@@ -401,6 +424,13 @@ pub struct Matcher {
     pub tool: String,
     /// Zero-based line, for explanations.
     pub line: u32,
+}
+
+impl Matcher {
+    /// Matches every tool.
+    pub fn all(line: u32) -> Self {
+        Self { server: "*".to_owned(), tool: "*".to_owned(), line }
+    }
 }
 
 /// An entry of `inputs`. The user is asked when `${input:id}` is first needed.

@@ -380,13 +380,26 @@ impl Scanner {
 
 /// Reads a config file. A file of a project must be in its repository, even if a link leads out of it.
 fn read_source(source: &Source, limit: usize) -> Content {
-    match source.repository().filter(|_| source.path.symlink_metadata().is_ok()) {
+    let content = match source.repository().filter(|_| source.path.symlink_metadata().is_ok()) {
         None => read(&source.path, limit),
         Some(repository) => match target_inside(&source.path, &repository) {
             Ok(real) => read(&real, limit),
             Err(error) => Content::Unreadable(error.to_string()),
         },
+    };
+    match content {
+        Content::Absent => dangling_link(&source.path).map_or(Content::Absent, Content::Unreadable),
+        content => content,
     }
+}
+
+/// If the file is missing because it, or a folder that it is in, is a link that leads nowhere: what to tell the user. Its
+/// file system may be unmounted, so this does not mean that there are no servers.
+fn dangling_link(path: &Path) -> Option<String> {
+    let link = path.ancestors().find(|part| part.is_symlink() && !part.exists())?;
+    let target = std::fs::read_link(link).ok()?;
+    let (link, target) = (link.display(), target.display());
+    Some(format!("the link {link} leads to {target}, which does not exist; create the target or remove the link"))
 }
 
 /// If links make two sources the same file, it counts once: where it is, not where a link to it is. Of two links, the

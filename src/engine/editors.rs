@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, watch};
 
 use crate::model::{Error, Result, ServerName};
 use crate::policy::hex;
-use crate::server::host::Tunnel;
+use crate::server::host::{MessageQueue, NoTunnel, Tunnel};
 use crate::server::process;
 use joins::Departures;
 pub use joins::Join;
@@ -139,7 +139,7 @@ struct Attached {
     editor: Arc<dyn Editor>,
     workspace: u64,
     /// Senders into the open tunnels of this editor, by server name.
-    tunnels: BTreeMap<String, mpsc::Sender<Value>>,
+    tunnels: BTreeMap<String, MessageQueue>,
     /// It turned out that it cannot show questions.
     cannot_ask: bool,
 }
@@ -277,16 +277,20 @@ impl Editors {
         !known
     }
 
-    /// Connects to a server inside the first editor of this workspace that has one of this name. Two workspaces cannot
-    /// share the connection.
-    pub fn tunnel(&self, name: &str) -> Option<Tunnel> {
+    /// Connects to a server inside the first editor of this workspace that has one of this name, unless it is connected
+    /// already. Two workspaces cannot share the connection.
+    pub fn tunnel(&self, name: &str) -> Result<Tunnel, NoTunnel> {
         let mut attached = self.lock();
         let hosting = attached
             .values_mut()
             .filter(|attached| attached.workspace == self.workspace)
-            .find(|attached| attached.editor.abilities().sdk_servers.iter().any(|server| server == name))?;
-        let (to_editor, mut outgoing) = mpsc::channel::<Value>(TUNNEL);
-        let (incoming, from_editor) = mpsc::channel(TUNNEL);
+            .find(|attached| attached.editor.abilities().sdk_servers.iter().any(|server| server == name))
+            .ok_or(NoTunnel::NoEditor)?;
+        if hosting.tunnels.get(name).is_some_and(|tunnel| !tunnel.is_closed()) {
+            return Err(NoTunnel::InUse);
+        }
+        let (to_editor, mut outgoing) = MessageQueue::new(TUNNEL);
+        let (incoming, from_editor) = MessageQueue::new(TUNNEL);
         hosting.tunnels.insert(name.to_owned(), incoming);
         let (editor, name) = (hosting.editor.clone(), name.to_owned());
         tokio::spawn(async move {
@@ -297,7 +301,7 @@ impl Editors {
                 }
             }
         });
-        Some(Tunnel { to_editor, from_editor })
+        Ok(Tunnel { to_editor, from_editor })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Attached>> {
@@ -311,11 +315,14 @@ impl Attachment {
         self.id
     }
 
-    /// Passes on a message from a server inside this editor. False if the receiver is gone or too slow.
-    pub fn deliver_from_sdk(&self, server: &str, message: Value) -> bool {
+    /// Passes on a message from a server inside this editor, as soon as there is room. False if the receiver is gone.
+    pub fn deliver_from_sdk(&self, server: &str, message: Value) -> BoxFuture<'static, bool> {
         let attached = self.editors.lock();
-        let way = attached.get(&self.id).and_then(|attached| attached.tunnels.get(server));
-        way.is_some_and(|way| way.try_send(message).is_ok())
+        let tunnel = attached.get(&self.id).and_then(|attached| attached.tunnels.get(server));
+        match tunnel {
+            Some(tunnel) => tunnel.send(message).boxed(),
+            None => std::future::ready(false).boxed(),
+        }
     }
 
     /// Closes the tunnel of a server that the editor has stopped.
@@ -336,3 +343,6 @@ impl Drop for Attachment {
         self.editors.changed.send_replace(attached.len());
     }
 }
+
+#[cfg(test)]
+mod tests;

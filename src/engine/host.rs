@@ -24,7 +24,7 @@ use crate::config::{Definition, Environment, Environments};
 use crate::model::{CallId, Error, Requester, RequesterKind, Result, ServerName, Timestamp};
 use crate::paths::{Paths, in_main_checkout, repository};
 use crate::secrets::input_name;
-use crate::server::host::{Host, Tunnel};
+use crate::server::host::{Host, NoTunnel, Tunnel};
 use crate::server::oauth::TokenStore;
 use crate::settings::Settings;
 use crate::store::Store;
@@ -120,7 +120,7 @@ impl Host for EngineHost {
         .boxed()
     }
 
-    fn tunnel(&self, name: &str) -> Option<Tunnel> {
+    fn tunnel(&self, name: &str) -> Result<Tunnel, NoTunnel> {
         self.editors.tunnel(name)
     }
 }

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -289,6 +291,8 @@ impl Hub {
             HubCommand::ApplyConfig { done } => {
                 let newest = loaded.borrow_and_update().clone();
                 let reload = self.apply(newest);
+                let all: Vec<ServerName> = self.slots.keys().cloned().collect();
+                self.recheck_untrusted(&all);
                 self.pending_reloads.push((reload, done));
                 self.answer_pending();
             }
@@ -375,10 +379,11 @@ impl Hub {
             None => self.slots.keys().cloned().collect(),
         };
         // Queued here and not in the task below, so that a later command cannot overtake an earlier one.
-        let settling: Vec<_> = chosen
-            .iter()
-            .filter_map(|name| self.slots.get_mut(name).and_then(|slot| slot.begin_action(action)))
-            .collect();
+        let settling = chosen.iter().filter_map(|name| self.slots.get_mut(name)?.begin_action(action));
+        let mut settling: Vec<BoxFuture<'static, ()>> = settling.map(|settling| settling.map(drop).boxed()).collect();
+        if matches!(action, Action::Start | Action::Restart) {
+            settling.extend(self.recheck_untrusted(&chosen).into_iter().map(|checked| checked.map(drop).boxed()));
+        }
         self.refresh_after(settling, move || drop(done.send(Ok(()))));
     }
 
@@ -418,7 +423,8 @@ impl Hub {
     fn answer_pending(&mut self) {
         let slots = &self.slots;
         let is_checked = |name: &ServerName| !slots.get(name).is_some_and(Slot::is_being_checked);
-        let all_checked = self.pending_reloads.is_empty() || slots.values().all(Slot::is_trust_checked);
+        let is_done = |slot: &Slot| slot.is_trust_checked() && !slot.is_being_checked();
+        let all_checked = self.pending_reloads.is_empty() || slots.values().all(is_done);
         let reloads: Vec<_> = self.pending_reloads.extract_if(.., |_| all_checked).collect();
         let checks: Vec<_> = self.pending_checks.extract_if(.., |(name, _)| is_checked(name)).collect();
         if reloads.is_empty() && checks.is_empty() {

@@ -11,7 +11,7 @@ use super::doctor::several;
 use super::snapshot::{OfferedTool, ServerView};
 use super::trust::Verdict;
 use crate::config::{Definition, EntrySpec, Launch, layers};
-use crate::model::{CallRecord, Error, Level, Result, ServerName, Status, Timestamp, millis};
+use crate::model::{CallRecord, Error, Level, Result, ServerName, ServerState, Status, Timestamp, millis};
 use crate::policy::trust::Trusted;
 use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
@@ -93,6 +93,34 @@ impl ServerMetrics {
     }
 }
 
+impl TestReport {
+    /// `took` counts if the server did not get as far as to measure its start.
+    fn new(state: &ServerState, took: Duration) -> Self {
+        let latency_ms = millis(state.start_time.map_or(took, |start| start + state.discover_time.unwrap_or_default()));
+        let success = state.status == Status::Connected;
+        let raw = |values: Vec<&Value>| values.into_iter().filter_map(Value::as_object).cloned().collect::<Vec<_>>();
+        Self {
+            success,
+            message: match &state.error {
+                Some(error) if !success => error.to_string(),
+                _ if success => format!(
+                    "connected: {}, {}, {}",
+                    several(state.tools.len(), "tool"),
+                    several(state.resources.len(), "resource"),
+                    several(state.prompts.len(), "prompt")
+                ),
+                _ => state.status.reason().unwrap_or_else(|| state.status.as_str().to_owned()),
+            },
+            server_info: state.peer.as_ref().map(|peer| (peer.name.clone(), peer.version.clone())),
+            protocol_version: state.peer.as_ref().map(|peer| peer.protocol_version.clone()),
+            tools: raw(state.tools.iter().map(|tool| &*tool.raw).collect()),
+            resources: raw(state.resources.iter().map(|resource| &*resource.raw).collect()),
+            prompts: raw(state.prompts.iter().map(|prompt| &*prompt.raw).collect()),
+            latency_ms,
+        }
+    }
+}
+
 impl Engine {
     /// The timeout for this server: from the caller, or its definition, or the settings.
     pub(super) fn time_limit(&self, view: &ServerView, wanted: Option<Duration>) -> Duration {
@@ -103,7 +131,12 @@ impl Engine {
     /// Starts a second instance of a configured server, lists what it has, and stops it.
     pub async fn test_server(&self, server: ServerName) -> Result<TestReport> {
         let snapshot = self.now();
-        self.test_definition(snapshot.server(&server)?.definition.clone()).await
+        let view = snapshot.server(&server)?;
+        // There is only one connection to a server inside an editor.
+        if matches!(view.definition.spec.launch, Launch::Sdk { .. }) && view.state.status == Status::Connected {
+            return Ok(TestReport::new(&view.state, Duration::ZERO));
+        }
+        self.test_definition(view.definition.clone()).await
     }
 
     /// The servers that run in another folder since this version. Returns them once, so that the user is notified once.
@@ -144,29 +177,7 @@ impl Engine {
     async fn trial(&self, trusted: Trusted) -> TestReport {
         let started = Instant::now();
         let state = Server::trial(trusted, self.0.context.clone()).await;
-        let latency_ms =
-            millis(state.start_time.map_or(started.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
-        let success = state.status == Status::Connected;
-        let raw = |values: Vec<&Value>| values.into_iter().filter_map(Value::as_object).cloned().collect::<Vec<_>>();
-        TestReport {
-            success,
-            message: match &state.error {
-                Some(error) if !success => error.to_string(),
-                _ if success => format!(
-                    "connected: {}, {}, {}",
-                    several(state.tools.len(), "tool"),
-                    several(state.resources.len(), "resource"),
-                    several(state.prompts.len(), "prompt")
-                ),
-                _ => state.status.reason().unwrap_or_else(|| state.status.as_str().to_owned()),
-            },
-            server_info: state.peer.as_ref().map(|peer| (peer.name.clone(), peer.version.clone())),
-            protocol_version: state.peer.as_ref().map(|peer| peer.protocol_version.clone()),
-            tools: raw(state.tools.iter().map(|tool| &*tool.raw).collect()),
-            resources: raw(state.resources.iter().map(|resource| &*resource.raw).collect()),
-            prompts: raw(state.prompts.iter().map(|prompt| &*prompt.raw).collect()),
-            latency_ms,
-        }
+        TestReport::new(&state, started.elapsed())
     }
 
     /// Explains the level of each tool. No tool is called.

@@ -180,6 +180,11 @@ impl Slot {
         self.checked_round != self.round
     }
 
+    /// Whether it does not run because of an earlier verdict.
+    pub fn waits_for_trust(&self) -> bool {
+        self.trust != Trust::Given && self.server.is_none() && self.checked_round > 0
+    }
+
     pub fn awaits(&self, generation: u64, round: u64) -> bool {
         (self.generation, self.round) == (generation, round)
     }

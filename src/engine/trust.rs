@@ -358,12 +358,22 @@ impl TrustChecker {
         saved
     }
 
+    /// The answers about a definition. What is trusted for this session does not change what was denied before; a version
+    /// that was trusted before is found among the stored decisions.
     async fn trust_record(&self, key: &TrustKey) -> Option<TrustRecord> {
-        let for_session = self.session.lock().get(key).cloned();
-        match for_session {
-            Some(fingerprint) => Some(TrustRecord { trusted: Some(fingerprint), denied: None }),
-            None => self.store.decisions().await.trust.get(key).cloned(),
-        }
+        let stored = self.store.decisions().await.trust.get(key).cloned();
+        let Some(trusted) = self.session.lock().get(key).cloned() else { return stored };
+        let denied = stored.and_then(|stored| stored.denied).filter(|denied| *denied != trusted.digest);
+        Some(TrustRecord { trusted: Some(trusted), denied })
+    }
+
+    /// Whether a question is about content that is gone, and the current content is trusted.
+    pub(super) async fn is_outdated(&self, definition: &Arc<Definition>, question: &Question) -> bool {
+        let is_trusted_now = async || match self.check(definition.clone(), None).await {
+            Verdict::Trusted(trusted) => *trusted.fingerprint() != question.fingerprint,
+            _ => false,
+        };
+        !question.is_about_folder() && !question.is_about_own_launch() && is_trusted_now().await
     }
 }
 

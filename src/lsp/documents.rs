@@ -11,13 +11,16 @@ use lsp_types::{DidCloseTextDocumentParams, DidOpenTextDocumentParams, TextDocum
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use super::convert::{self, PositionMap};
+use super::convert;
 use crate::paths::read_file;
-use crate::text::lines::Encoding;
+use crate::text::edited::EditedText;
+use crate::text::lines::{Encoding, Position};
 
 /// In bytes. Config files are much smaller.
 const MAX_BUFFER_SIZE: usize = 16 << 20;
 const MAX_BUFFERS: usize = 4_096;
+/// How many bytes and lines the ranges of one message may move. It is read before any other message of the editor.
+const MAX_EDIT_WORK: usize = 64 << 20;
 
 /// One open buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,14 +116,21 @@ impl Documents {
             return tracing::debug!("ignored a change of a buffer that is not open");
         };
         document.version = params.text_document.version.unwrap_or(Document::UNKNOWN);
-        for change in params.content_changes {
-            document.text = apply(&document.text, change, encoding);
+        match apply(&document.text, params.content_changes, encoding) {
+            Some(text) => self.keep(Document { text, ..document }),
+            None => {
+                tracing::warn!(uri = %document.uri, "ignored a buffer: too many changes at once, or it is too large");
+                self.forget(&document.uri);
+            }
         }
-        self.keep(document);
     }
 
     pub fn close(&self, params: &DidCloseTextDocumentParams) {
-        self.lock().remove(&params.text_document.uri);
+        self.forget(&params.text_document.uri);
+    }
+
+    fn forget(&self, uri: &Url) {
+        self.lock().remove(uri);
         self.changed.send_replace(());
     }
 
@@ -143,15 +153,28 @@ impl Documents {
     }
 }
 
-/// We request full texts, but some editors send ranges anyway.
-fn apply(text: &Arc<str>, change: TextDocumentContentChangeEvent, encoding: Encoding) -> Arc<str> {
-    let Some(range) = change.range else {
-        return change.text.into();
-    };
-    let span = PositionMap::new(text, encoding).span(range);
-    let before = text.get(..span.start).unwrap_or_default();
-    let after = text.get(span.end..).unwrap_or_default();
-    [before, &change.text, after].concat().into()
+/// We request full texts, but some editors send ranges anyway. `None` if they would take too long.
+fn apply(text: &Arc<str>, changes: Vec<TextDocumentContentChangeEvent>, encoding: Encoding) -> Option<Arc<str>> {
+    let mut text = text.clone();
+    let mut edited: Option<EditedText> = None;
+    let mut work = 0;
+    for change in changes {
+        let Some(range) = change.range else {
+            work += edited.take().map_or(0, |edited| edited.work()) + change.text.len();
+            text = change.text.into();
+            continue;
+        };
+        let edits = edited.get_or_insert_with(|| EditedText::new(&text));
+        edits.replace(position(range.start), position(range.end), encoding, &change.text);
+        if edits.bytes() > MAX_BUFFER_SIZE || work + edits.work() > MAX_EDIT_WORK {
+            return None;
+        }
+    }
+    Some(edited.map_or(text, Arc::from))
+}
+
+fn position(position: lsp_types::Position) -> Position {
+    Position { line: position.line, column: position.character }
 }
 
 #[cfg(test)]
@@ -184,6 +207,20 @@ mod tests {
     fn a_range_is_replaced() {
         let range = json!({ "start": { "line": 1, "character": 4 }, "end": { "line": 1, "character": 9 } });
         assert_eq!(documents(json!([{ "range": range, "text": "2" }])), "2:one\ntwö 2\n");
+    }
+
+    #[test]
+    fn changes_that_would_block_the_editor_for_long_are_ignored_with_their_buffer() {
+        let documents = Documents::default();
+        let uri = Url::parse("untitled:one").unwrap();
+        let text = "x".repeat(1 << 20);
+        let opened = json!({ "textDocument": { "uri": uri, "languageId": "json", "version": 1, "text": text } });
+        documents.open(serde_json::from_value(opened).unwrap());
+        let range = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 1 } });
+        let changes = vec![json!({ "range": range, "text": "y" }); 20_000];
+        let change = json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": changes });
+        documents.change(serde_json::from_value(change).unwrap(), Encoding::Utf16);
+        assert_eq!(documents.get(&uri), None);
     }
 
     #[test]

@@ -90,8 +90,7 @@ impl guard::Front for Front {
                 return commands::run(self.session.clone(), params.unwrap_or_default(), token, turn).boxed();
             }
             (SdkMessage::METHOD, State::Running) => {
-                let reply = sdk::message(self.attachment.as_ref(), params.unwrap_or_default());
-                return std::future::ready(reply).boxed();
+                return sdk::message(self.attachment.as_ref(), params.unwrap_or_default());
             }
             (SdkClose::METHOD, State::Running) => {
                 let reply = sdk::close(self.attachment.as_ref(), params.unwrap_or_default());

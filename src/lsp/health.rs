@@ -1,11 +1,12 @@
-//! Shows problems with the sidecar's own files: invalid settings, and decisions and calls that cannot be stored or exported.
+//! Shows problems with the sidecar's own files: invalid settings, rules that cannot be read, and decisions and calls that
+//! cannot be stored or exported.
 
 use lsp_types::notification::ShowMessage;
 use lsp_types::{MessageType, ShowMessageParams};
 use tokio::sync::watch;
 
 use super::editor::Editor;
-use crate::config::Content;
+use crate::config::{Content, File, Loaded, Severity};
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::store::Health;
@@ -14,7 +15,8 @@ use crate::store::Health;
 /// once.
 pub async fn report(engine: Engine, editor: Editor, named: bool) {
     let mut settings = engine.settings_file();
-    let mut reported = None;
+    let mut loaded = engine.loaded();
+    let mut reported: Vec<String> = Vec::new();
     if named {
         announce_private_folders(&engine, &editor).await;
     }
@@ -22,13 +24,12 @@ pub async fn report(engine: Engine, editor: Editor, named: bool) {
     let mut export = engine.export_failure();
     let (mut shown, mut shown_failures) = (Health::default(), Vec::new());
     loop {
-        let problems = settings_problems(&engine, &mut settings);
-        if problems != reported {
-            if let Some(message) = problems.clone() {
-                editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
-            }
-            reported = problems;
+        let mut problems = invalid_policies(&loaded.borrow_and_update());
+        problems.extend(settings_problems(&engine, &mut settings));
+        for message in problems.iter().filter(|problem| !reported.contains(*problem)).cloned() {
+            editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
         }
+        reported = problems;
         let now = health.borrow_and_update().clone();
         let news = [
             // Said again for every decision, because each one would be lost.
@@ -48,6 +49,7 @@ pub async fn report(engine: Engine, editor: Editor, named: bool) {
         tokio::select! {
             Ok(()) = health.changed() => {}
             Ok(()) = settings.changed() => {}
+            Ok(()) = loaded.changed() => {}
             Ok(()) = export.changed() => {}
             Ok(()) = newer.changed() => {
                 let version = newer.borrow_and_update().clone();
@@ -86,6 +88,19 @@ async fn announce_private_folders(engine: &Engine, editor: &Editor) {
         names.join(", ")
     );
     editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::INFO, message }).await;
+}
+
+/// The files whose rules deny everything because of an error. Nobody may have them open.
+fn invalid_policies(loaded: &Loaded) -> Vec<String> {
+    let files = loaded.config.policies.iter().filter(|policy| policy.is_invalid);
+    let files = files.filter_map(|policy| loaded.file(policy.file.as_deref()?));
+    let message = |file: &File| {
+        let path = file.source.path.display();
+        let error = file.problems.iter().find(|problem| problem.severity == Severity::Error);
+        let error = error.map_or_else(String::new, |error| format!(" ({})", error.message));
+        format!("mcp-sidecar: the rules in {path} cannot be read{error}, so no tool may run until you fix the file.")
+    };
+    files.map(message).collect()
 }
 
 /// The problems in `config.toml` as it is now.

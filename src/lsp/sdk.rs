@@ -1,5 +1,7 @@
 //! MCP servers that run inside the editor: their messages arrive as requests of the editor.
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
@@ -13,13 +15,24 @@ use crate::protocol::answers::Done;
 use crate::protocol::events::{Request, SdkClose, SdkMessage};
 use crate::text::json_reason;
 
-/// Passes a message on. This happens at once instead of in a task, so that MCP messages keep their order.
-pub fn message(attachment: Option<&Attachment>, params: Value) -> Reply {
-    let SdkMessage { server, message } = parse(params)?;
-    match attachment {
-        Some(attachment) if attachment.deliver_from_sdk(&server, message) => done(),
-        _ => Err(convert::error(&Error::NotFound(format!("the editor's server `{server}` is not connected")))),
+/// Passes a message on. It is queued at once instead of in a task, so that MCP messages keep their order.
+pub fn message(attachment: Option<&Attachment>, params: Value) -> BoxFuture<'static, Reply> {
+    let SdkMessage { server, message } = match parse(params) {
+        Ok(message) => message,
+        Err(error) => return std::future::ready(Err(error)).boxed(),
+    };
+    let delivered = attachment.map(|attachment| attachment.deliver_from_sdk(&server, message));
+    async move {
+        let is_delivered = match delivered {
+            Some(delivered) => delivered.await,
+            None => false,
+        };
+        match is_delivered {
+            true => done(),
+            false => Err(convert::error(&Error::NotFound(format!("the editor's server `{server}` is not connected")))),
+        }
     }
+    .boxed()
 }
 
 pub fn close(attachment: Option<&Attachment>, params: Value) -> Reply {

@@ -256,7 +256,11 @@ pub(super) fn default_level(default: spec::DefaultPolicy) -> Level {
 }
 
 pub(super) fn policy_source(policy: &FilePolicy, line: Option<u32>, what: &str) -> Arc<str> {
-    format!("{} {what}", location(policy.scope, policy.file.as_deref(), line)).into()
+    let location = location(policy.scope, policy.file.as_deref(), line);
+    match policy.is_invalid {
+        true => format!("{location} {what}, which denies everything until you fix the file").into(),
+        false => format!("{location} {what}").into(),
+    }
 }
 
 /// The `tools` of one definition: exact names first, then globs, longest first.

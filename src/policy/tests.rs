@@ -26,16 +26,7 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
 
 /// Parses `deny drop_*; allow read_*; default allow; readOnly allow-session; destructive deny; commands npx uvx`.
 fn policy(scope: Scope, file: &str, text: &str) -> FilePolicy {
-    let mut policy = FilePolicy {
-        scope,
-        file: Some(Path::new(file).into()),
-        default: None,
-        allowlist: Vec::new(),
-        denylist: Vec::new(),
-        read_only: None,
-        destructive: None,
-        commands: None,
-    };
+    let mut policy = FilePolicy { file: Some(Path::new(file).into()), ..FilePolicy::new(scope) };
     for sentence in text.split(';') {
         let mut words = sentence.split_whitespace();
         let (Some(key), rest) = (words.next(), words.collect::<Vec<_>>()) else { continue };

@@ -167,7 +167,7 @@ impl Actor {
                 Phase::End => break,
             };
         }
-        self.link.send_replace(Link::Closed(self.stopped()));
+        self.link.send_replace(Link::Closed(self.ended()));
         self.wait_for_processes().await;
         if self.state.borrow().status != Status::Disabled {
             self.publish(|state| clear(state, Status::Stopped));
@@ -391,6 +391,12 @@ impl Actor {
     fn stopped(&self) -> Error {
         let message = "the server is stopped; start it first".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
+    }
+
+    /// For a server that cannot be started again: another one has replaced it, or none.
+    fn ended(&self) -> Error {
+        let message = "its entry in the config was removed or changed; a call that was running may have been executed";
+        Error::Connection { server: self.definition.name.clone(), message: message.to_owned() }
     }
 
     async fn watch_sources(&self) -> Option<SourceWatcher> {

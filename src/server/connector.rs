@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
 use super::Context;
+use super::host::NoTunnel;
 use super::logs::Logs;
 use super::oauth::ServerAuth;
 use super::process::{Process, StartError};
@@ -86,8 +87,15 @@ async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
             tcp::dial(host, *port, request.limit).await.map(open)
         }
         Expanded::Sdk { name } => match request.context.host.tunnel(name) {
-            Some(tunnel) => Ok(open(Wire::Tunnel(tunnel))),
-            None => Err(OpenError::Closed { message: format!("no connected editor provides a server named `{name}`") }),
+            Ok(tunnel) => Ok(open(Wire::Tunnel(tunnel))),
+            Err(NoTunnel::NoEditor) => {
+                Err(OpenError::Closed { message: format!("no connected editor provides a server named `{name}`") })
+            }
+            Err(NoTunnel::InUse) => Err(OpenError::Closed {
+                message: format!(
+                    "another server already uses the editor's server `{name}`; remove one of the two entries"
+                ),
+            }),
         },
         Expanded::Http(_) | Expanded::Sse(_) => {
             let warnings = remote::warnings(&request.expanded);

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::config::spec::Input;
 use crate::config::{Definition, Environment, Environments};
@@ -78,14 +79,61 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// An editor-hosted server by its name, if an editor provides it.
-    fn tunnel(&self, _name: &str) -> Option<Tunnel> {
-        None
+    fn tunnel(&self, _name: &str) -> Result<Tunnel, NoTunnel> {
+        Err(NoTunnel::NoEditor)
+    }
+}
+
+/// Why there is no connection to an editor-hosted server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoTunnel {
+    NoEditor,
+    /// Another connection uses it. Two cannot share it, because they use the same ids.
+    InUse,
+}
+
+/// One direction of an editor-hosted server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct MessageQueue {
+    sender: mpsc::Sender<Value>,
+    /// Held while a message waits for room.
+    order: Arc<Mutex<()>>,
+}
+
+impl MessageQueue {
+    pub fn new(capacity: usize) -> (Self, mpsc::Receiver<Value>) {
+        let (sender, receiver) = mpsc::channel(capacity);
+        (Self { sender, order: Arc::default() }, receiver)
+    }
+
+    /// Whether the receiver is gone.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// Sends a message as soon as there is room. It queues now, not when the future is first polled, so messages keep their
+    /// order. False if the receiver is gone.
+    pub fn send(&self, message: Value) -> impl Future<Output = bool> + Send + use<> {
+        let (sender, order) = (self.sender.clone(), self.order.clone());
+        let sending = async move {
+            let _turn = order.lock_owned().await;
+            sender.send(message).await.is_ok()
+        };
+        // Unconstrained, because the poll would not queue a task that has used up its budget.
+        let mut sending = Box::pin(tokio::task::unconstrained(sending));
+        let first = sending.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
+        async move {
+            match first {
+                Poll::Ready(sent) => sent,
+                Poll::Pending => sending.await,
+            }
+        }
     }
 }
 
 /// Both directions of an editor-hosted server: complete MCP messages. A closed channel means that the editor has
 /// disconnected.
 pub struct Tunnel {
-    pub to_editor: mpsc::Sender<Value>,
+    pub to_editor: MessageQueue,
     pub from_editor: mpsc::Receiver<Value>,
 }

@@ -257,19 +257,6 @@ pub fn raise_limits() {
     }
 }
 
-/// With a limit on the size of files, a write over it ends a process by a signal. Afterwards it is an error like that of a
-/// full disk. Called once, inside the runtime.
-pub fn survive_full_files() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        // The signal stays caught when the stream is dropped. Children start with the usual behaviour.
-        if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
-            tracing::warn!(%error, "cannot catch the signal of a file that is too large");
-        }
-    }
-}
-
 /// The prefix of every mark of this engine: random, so that it never matches the children of another engine.
 pub(super) fn mark_of_this_engine() -> &'static str {
     static ENGINE: OnceLock<String> = OnceLock::new();

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use super::host::{Host, Tunnel};
+use super::host::{Host, NoTunnel, Tunnel};
 use super::oauth::TokenStore;
 use super::{Context, Event, Inner, Server};
 use crate::config::expand::{self, Reference};
@@ -271,8 +271,16 @@ impl Host for Leases {
         self.host().may_start(definition, environment)
     }
 
-    fn tunnel(&self, name: &str) -> Option<Tunnel> {
-        self.hosts().iter().find_map(|host| host.tunnel(name))
+    fn tunnel(&self, name: &str) -> Result<Tunnel, NoTunnel> {
+        let mut missing = NoTunnel::NoEditor;
+        for host in self.hosts() {
+            match host.tunnel(name) {
+                Err(NoTunnel::NoEditor) => {}
+                Err(NoTunnel::InUse) => missing = NoTunnel::InUse,
+                found => return found,
+            }
+        }
+        Err(missing)
     }
 }
 

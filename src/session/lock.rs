@@ -4,6 +4,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::paths::lock_within;
+
+/// Longer than an engine takes to start on a busy machine.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// A lock that is held. It is released if the process ends.
 pub struct Lock {
@@ -12,11 +18,15 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock. It is held no longer than an engine takes to start.
+    /// Waits for the lock. Another front holds it no longer than an engine takes to start.
     pub fn take(path: &Path) -> io::Result<Self> {
+        Self::take_within(path, LIMIT)
+    }
+
+    fn take_within(path: &Path, limit: Duration) -> io::Result<Self> {
         loop {
             let file = open(path)?;
-            file.lock()?;
+            lock_within(limit, path, || file.try_lock())?;
             // The previous owner may have removed the file while we waited.
             if is_current(&file, path) {
                 return Ok(Self { file, path: path.to_owned() });
@@ -67,6 +77,15 @@ mod tests {
         lock.remove();
         assert!(!path.exists());
         assert!(Lock::try_take(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_lock_that_is_never_released_is_not_waited_for_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let _held = Lock::take(&path).unwrap();
+        let error = Lock::take_within(&path, Duration::from_millis(30)).err().unwrap().to_string();
+        assert!(error.contains("another program has locked") && error.contains("x.lock"), "{error}");
     }
 
     #[test]

@@ -65,9 +65,14 @@ pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
     let mut given = Vec::new();
     collect_toml(table.get_ref(), &[], &mut given);
     // Recovery replaces invalid values by placeholders, which have been reported already.
-    given.retain(|given| !errors.iter().filter_map(toml::de::Error::span).any(|span| given.touches(&span)));
+    let is_broken =
+        |given: &mut GivenSetting| errors.iter().filter_map(toml::de::Error::span).any(|span| given.touches(&span));
+    let broken: Vec<GivenSetting> = given.extract_if(.., is_broken).collect();
     let mut settings = Settings::default();
     apply(&mut settings, given, &mut problems, Writer::User);
+    for setting in ALL.iter().filter(|setting| broken.iter().any(|given| names(setting, &given.path))) {
+        protect(&mut settings, setting);
+    }
     problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
     (settings, problems)
 }
@@ -193,9 +198,20 @@ fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<P
         }
         problems.extend(refused);
         if let Err(wrong) = done {
+            if writer == Writer::User {
+                protect(settings, setting);
+            }
             let message = format!("`{}`: {wrong}", setting.name());
             problems.push(Problem { span: value_span, message, help: Some(setting.about.to_owned()) });
         }
+    }
+}
+
+/// An invalid value of a protection that can be on or off was probably meant to turn it on.
+fn protect(settings: &mut Settings, setting: &Setting) {
+    if let (FromEditor::More, Kind::Toggle(_, at)) = (setting.editor, &setting.kind) {
+        *at(settings) = true;
+        settings.stated.0.insert(setting.name());
     }
 }
 
@@ -391,6 +407,16 @@ mod tests {
         assert_eq!(settings.servers.timeout.as_secs(), 120);
         assert_eq!(settings.limits.tools, 10);
         assert_eq!(settings.servers.attempts, Settings::default().servers.attempts);
+    }
+
+    #[test]
+    fn an_invalid_value_does_not_turn_a_protection_off() {
+        for text in ["audit = \"strct\"", "audit = strict", "audit = true", "audit = "] {
+            let (mut settings, problems) = toml(text);
+            assert!(settings.audit.strict && !problems.is_empty(), "{text}");
+            assert!(!settings.overlay(&json!({ "audit": "normal" })).is_empty(), "{text}");
+        }
+        assert!(!toml("secrets = \"fil\"").0.secrets.file);
     }
 
     #[test]

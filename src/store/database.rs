@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params_from_iter};
 
-use super::file::Files;
+use super::file::{Files, Identities, InUse};
 
 /// `mcps` as SQLite's application id. A file with another id belongs to another program.
 const APPLICATION_ID: i32 = 0x6d63_7073;
@@ -162,6 +162,11 @@ pub fn insert_rows(
 /// An open database.
 pub struct Opened {
     pub connection: Connection,
+    pub in_use: InUse,
+    /// The files that the connection uses.
+    pub identities: Identities,
+    /// Whether the file was created.
+    pub is_new: bool,
     /// Where an unusable file was moved, and why.
     pub set_aside: Option<(PathBuf, String)>,
 }
@@ -179,8 +184,9 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// A second connection, for long reads next to the owner's thread.
+/// A second connection, for long reads next to the owner's thread, which has the file open.
 pub fn open_to_read(files: &Files) -> rusqlite::Result<Connection> {
+    files.restore_deleted();
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&files.database, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -189,22 +195,29 @@ pub fn open_to_read(files: &Files) -> rusqlite::Result<Connection> {
 
 /// Waits up to `wait` for another engine that has locked the file.
 pub fn open(files: &Files, wait: Duration) -> Result<Opened, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", files.database.display());
     // Held to the end, so that another engine opens the file only when it is in order.
-    let _lock = files.prepare().map_err(|error| format!("{}: {error}", files.database.display()))?;
-    let why = match connect(files, wait) {
-        Ok(connection) => return Ok(Opened { connection, set_aside: None }),
-        Err(Failure::Unavailable(why)) => return Err(why),
-        Err(Failure::Unusable(why)) => why,
+    let prepared = files.prepare(wait).map_err(failed)?;
+    let (connected, set_aside) = match connect(files, wait) {
+        Err(Failure::Unusable(why)) => {
+            let aside = files.set_aside().map_err(|error| format!("{why}; it could not be moved: {error}"))?;
+            files.make_private().map_err(failed)?;
+            (connect(files, wait), Some((aside, why)))
+        }
+        connected => (connected, None),
     };
-    let aside = files.set_aside().map_err(|error| format!("{why}; it could not be moved: {error}"))?;
-    files.make_private().map_err(|error| format!("{}: {error}", files.database.display()))?;
-    match connect(files, wait) {
-        Ok(connection) => Ok(Opened { connection, set_aside: Some((aside, why)) }),
+    match connected {
+        Ok((connection, is_new)) => {
+            files.keep();
+            let identities = files.identities();
+            Ok(Opened { connection, in_use: prepared.in_use, identities, is_new, set_aside })
+        }
         Err(Failure::Unavailable(why) | Failure::Unusable(why)) => Err(why),
     }
 }
 
-fn connect(files: &Files, wait: Duration) -> Result<Connection, Failure> {
+/// Also says whether the file is new.
+fn connect(files: &Files, wait: Duration) -> Result<(Connection, bool), Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&files.database, flags)?;
     connection.busy_timeout(wait)?;
@@ -243,7 +256,7 @@ fn connect(files: &Files, wait: Duration) -> Result<Connection, Failure> {
         files.flush().map_err(|error| Failure::Unavailable(error.to_string()))?;
     }
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    Ok(connection)
+    Ok((connection, tables == 0))
 }
 
 /// Runs all steps in one transaction, so that a file is never between versions.

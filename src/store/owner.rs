@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::chain::{self, ChainHead};
-use super::database::{self, is_broken, reason};
+use super::database::{self, Opened, is_broken, reason};
 use super::decisions::{Change, Decisions};
+use super::file::{Identities, InUse};
 use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
 
 /// Records that arrive within this time are written together. A killed process loses no more than this.
@@ -29,10 +31,17 @@ pub enum Job {
     Records,
 }
 
+struct OpenDatabase {
+    connection: Connection,
+    /// The files that it uses.
+    identities: Identities,
+    in_use: InUse,
+}
+
 pub struct Owner {
     pub(super) shared: Arc<Shared>,
     /// `None` while the file cannot be opened.
-    connection: Option<Connection>,
+    open: Option<OpenDatabase>,
     /// Decisions that are not in the file yet.
     unsaved: Vec<Change>,
     /// Decisions that the database rejected. They are valid until the process ends.
@@ -43,8 +52,6 @@ pub struct Owner {
     /// Whether another program has replaced it, which is logged once.
     is_rewritten: bool,
     retry: Duration,
-    /// Whether the write-ahead log must exist, because we have written to it.
-    wrote: bool,
     /// When to delete old records next.
     next_sweep: Instant,
 }
@@ -53,14 +60,13 @@ impl Owner {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            connection: None,
+            open: None,
             unsaved: Vec::new(),
             rejected: Vec::new(),
             unwritten: Vec::new(),
             head: None,
             is_rewritten: false,
             retry: FIRST_RETRY,
-            wrote: false,
             next_sweep: Instant::now(),
         }
     }
@@ -99,27 +105,28 @@ impl Owner {
                 }
             }
             self.write_batch();
-            self.checkpoint();
+            self.close();
         });
     }
 
     /// Opens the file and reads the decisions, or reports the problem.
     pub(super) fn open(&mut self) {
         match database::open(&self.shared.files, self.wait()) {
-            Ok(opened) => {
-                self.connection = Some(opened.connection);
-                self.wrote = false;
-                if let Some((aside, why)) = opened.set_aside {
+            Ok(Opened { connection, in_use, identities, is_new, set_aside }) => {
+                self.open = Some(OpenDatabase { connection, identities, in_use });
+                if let Some((aside, why)) = set_aside {
                     let aside = aside.display();
                     tracing::warn!(%aside, %why, "the state database was unusable and has been moved");
                     let notice = format!("the state database was unusable ({why}); it was moved to {aside}");
                     self.shared.health.send_modify(|health| health.notice = Some(notice));
+                }
+                if is_new {
                     // Known decisions go into the new file.
                     self.head = None;
                     let known = self.shared.cached_decisions().changes();
                     self.unsaved.splice(0..0, known);
                 }
-                self.reload();
+                self.read_decisions();
             }
             Err(why) => self.fail(format!("cannot open the state database: {why}")),
         }
@@ -127,9 +134,14 @@ impl Owner {
 
     /// Reads the decisions again and publishes them, including those that are not in the file yet.
     pub(super) fn reload(&mut self) {
+        self.check_files();
+        self.read_decisions();
+    }
+
+    fn read_decisions(&mut self) {
         let version = self.shared.files.version();
-        let read = match &self.connection {
-            Some(connection) => Decisions::read(connection),
+        let read = match &self.open {
+            Some(open) => Decisions::read(&open.connection),
             None => return self.shared.seen.store(version, Ordering::Release),
         };
         match read {
@@ -156,6 +168,8 @@ impl Owner {
 
     /// Writes the decisions that are not in the file yet. They are synced to disk, so they survive a power failure.
     fn save_all(&mut self) -> Result<(), String> {
+        // Before the changes are taken: a new file also gets all that are known.
+        self.check_files();
         if self.unsaved.is_empty() {
             return Ok(());
         }
@@ -264,7 +278,7 @@ impl Owner {
         synchronous: &str,
         work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, String> {
-        self.recover_wal();
+        self.check_files();
         let wait = self.wait();
         let done = self.connected(|connection| {
             connection.busy_timeout(wait)?;
@@ -275,7 +289,6 @@ impl Owner {
             Ok(done)
         });
         if done.is_ok() {
-            self.wrote = true;
             self.recovered();
         }
         done
@@ -286,10 +299,10 @@ impl Owner {
         &mut self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, String> {
-        if self.connection.is_none() {
+        if self.open.is_none() {
             self.open();
         }
-        let Some(connection) = &mut self.connection else {
+        let Some(OpenDatabase { connection, .. }) = &mut self.open else {
             let problem = self.shared.health.borrow().problem.clone();
             return Err(problem.unwrap_or_else(|| "the state database is not open".to_owned()));
         };
@@ -299,14 +312,26 @@ impl Owner {
         })
     }
 
-    /// If the log was deleted while in use, saves its content and opens the file again.
-    fn recover_wal(&mut self) {
-        if !self.wrote || self.shared.files.wal.exists() {
+    /// Restores files that were deleted while in use. If that is impossible, or if another program has replaced one, opens
+    /// the database again.
+    fn check_files(&mut self) {
+        let files = &self.shared.files;
+        let is_intact = |open: &OpenDatabase| files.identities() == open.identities;
+        if self.open.as_ref().is_none_or(is_intact) {
             return;
         }
-        tracing::warn!("the log of the state database was deleted while it was in use");
-        if let Some(connection) = self.connection.take() {
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
+        files.restore_deleted();
+        let Some(open) = self.open.take_if(|open| !is_intact(open)) else { return };
+        tracing::warn!("the files of the state database were deleted or replaced while in use");
+        let (before, now) = (open.identities, files.identities());
+        match before.is_replaced_by(now) {
+            // Another program uses the new files, and what we read and wrote does not belong there.
+            true => drop(open.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)),
+            false => checkpoint(&open.connection),
+        }
+        drop(open);
+        if now.database != before.database {
+            files.remove_log(before);
         }
         self.open();
     }
@@ -323,7 +348,7 @@ impl Owner {
         self.fail(format!("cannot use the state database: {}", reason(error)));
         if is_broken(error) {
             // Opening checks the file, moves it if it is damaged, and restores the decisions.
-            self.connection = None;
+            self.open = None;
             self.open();
         }
     }
@@ -350,9 +375,16 @@ impl Owner {
     }
 
     /// On a clean exit, the log is merged into the file.
-    fn checkpoint(&mut self) {
-        if let Some(connection) = &self.connection {
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
+    fn close(&mut self) {
+        self.check_files();
+        if let Some(OpenDatabase { connection, identities: _, in_use }) = self.open.take() {
+            checkpoint(&connection);
+            drop(connection);
+            self.shared.files.release(in_use);
         }
     }
+}
+
+fn checkpoint(connection: &Connection) {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
 }

@@ -434,6 +434,115 @@ async fn a_log_that_is_deleted_at_run_time_loses_nothing() {
     assert_eq!(integrity(&path), "ok");
 }
 
+/// The files of the database that an engine uses.
+#[cfg(unix)]
+fn identities(path: &Path) -> Vec<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let files = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", path.display()));
+    files.iter().map(|file| fs::metadata(file).map_or(0, |found| found.ino())).collect()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_of_the_database_that_is_deleted_while_in_use_is_restored_and_nothing_is_lost() {
+    for deleted in [&["-wal"][..], &["-shm"], &["-wal", "-shm"], &[""], &["", "-wal", "-shm"]] {
+        let (_keep, path) = folder();
+        let (one, idle) = (strict(&path).await, store(&path).await);
+        one.trust(key(), fingerprint("a")).await;
+        record(&one, call("before", json!({}), None)).await;
+        let used = identities(&path);
+        for suffix in deleted {
+            fs::remove_file(format!("{}{suffix}", path.display())).unwrap();
+        }
+        // An engine that opens the database and one that is about to write must use the same files.
+        let opened = strict(&path).await;
+        assert_eq!(identities(&path), used, "{deleted:?}");
+        for suffix in deleted {
+            fs::remove_file(format!("{}{suffix}", path.display())).unwrap();
+        }
+        record(&one, call("after", json!({}), None)).await;
+        assert_eq!(identities(&path), used, "{deleted:?}");
+        record(&opened, call("opened", json!({}), None)).await;
+        idle.add_grant(grant("t", Decision::AllowAlways)).await;
+        assert_eq!(opened.calls(CallQuery::default()).await.unwrap().len(), 3, "{deleted:?}");
+        drop((one, idle, opened));
+        let again = store(&path).await;
+        assert_eq!(again.decisions().await.trust.len(), 1, "{deleted:?}");
+        assert!(found(&again, "t", "/home/you/shop").await);
+        assert_eq!(again.calls(CallQuery::default()).await.unwrap().len(), 3);
+        drop(again);
+        assert_eq!(integrity(&path), "ok");
+    }
+}
+
+#[tokio::test]
+async fn known_decisions_are_written_to_a_new_file_if_the_folder_is_deleted_while_in_use() {
+    let (_keep, path) = folder();
+    let store = strict(&path).await;
+    store.trust(key(), fingerprint("a")).await;
+    store.add_grant(grant("t", Decision::AllowAlways)).await;
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let started = store.begin_call(call("c", json!({}), None)).await.unwrap();
+    assert!(started.0.is_some());
+    store.flush().await;
+    drop(store);
+    let again = self::store(&path).await;
+    assert_eq!(again.decisions().await.trust.len(), 1);
+    assert!(found(&again, "t", "/home/you/shop").await);
+    assert_eq!(again.calls(CallQuery::default()).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_database_that_is_replaced_while_in_use_is_opened_again() {
+    let (keep, path) = folder();
+    let other = keep.path().join("other/state.db");
+    let saved = store(&other).await;
+    saved.add_grant(grant("theirs", Decision::AllowAlways)).await;
+    drop(saved);
+    while fs::metadata(keep.path().join("other/state.db-wal")).is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let store = strict(&path).await;
+    store.add_grant(grant("ours", Decision::AllowAlways)).await;
+    fs::rename(&other, &path).unwrap();
+    record(&store, call("c", json!({}), None)).await;
+    assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
+    assert!(found(&store, "theirs", "/home/you/shop").await);
+    drop(store);
+    let again = self::store(&path).await;
+    assert!(found(&again, "theirs", "/home/you/shop").await);
+    assert_eq!(integrity(&path), "ok");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_lock_or_fifo_of_another_program_makes_the_database_unavailable_for_a_limited_time() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    for suffix in ["", "-lock", "-users"] {
+        let (_keep, path) = folder();
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let odd = PathBuf::from(format!("{}{suffix}", path.display()));
+        mknodat(CWD, &odd, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let blocked = store(&path).await;
+        let why = problem(&blocked).unwrap_or_default();
+        assert!(why.contains("is not a regular file; remove it"), "{why}");
+        fs::remove_file(&odd).unwrap();
+        assert_eq!(blocked.trust(key(), fingerprint("a")).await, Saved::ToDisk);
+    }
+    let (_keep, path) = folder();
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let lock = fs::File::create(format!("{}-lock", path.display())).unwrap();
+    lock.lock().unwrap();
+    let waiting = store(&path).await;
+    let why = problem(&waiting).unwrap_or_default();
+    assert!(why.contains("another program has locked") && why.contains("state.db-lock"), "{why}");
+    assert!(matches!(waiting.trust(key(), fingerprint("a")).await, Saved::InMemory(_)));
+    lock.unlock().unwrap();
+    waiting.health().wait_for(Health::is_good).await.unwrap();
+    drop(waiting);
+    assert_eq!(store(&path).await.decisions().await.trust.len(), 1);
+}
+
 #[tokio::test]
 async fn a_long_read_does_not_block_writes() {
     let (_keep, path) = folder();

@@ -51,19 +51,13 @@ impl LineIndex {
 
     /// The offset of a position. Columns after the end of the line count as the end of the line.
     pub fn offset(&self, position: Position, encoding: Encoding) -> usize {
-        let start = self.start(position.line);
-        let line = self.line_text(position.line);
-        let mut left = position.column as usize;
-        let mut offset = start;
-        for c in line.chars() {
-            let units = units(c, encoding);
-            if units > left {
-                break;
-            }
-            left -= units;
-            offset += c.len_utf8();
-        }
-        offset
+        self.start(position.line) + offset_in_line(self.line_text(position.line), position.column, encoding)
+    }
+
+    /// All lines with their endings.
+    pub fn whole_lines(&self) -> impl Iterator<Item = &str> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.text.len()]);
+        self.starts.iter().zip(ends).filter_map(|(start, end)| self.text.get(*start..end))
     }
 
     /// A line without its line ending.
@@ -85,6 +79,20 @@ impl LineIndex {
         }
         offset
     }
+}
+
+/// The offset of a column in a line. A column after its end counts as its end.
+pub fn offset_in_line(line: &str, column: u32, encoding: Encoding) -> usize {
+    let (mut left, mut offset) = (column as usize, 0);
+    for c in line.chars() {
+        let units = units(c, encoding);
+        if units > left {
+            break;
+        }
+        left -= units;
+        offset += c.len_utf8();
+    }
+    offset
 }
 
 fn width(text: &str, encoding: Encoding) -> usize {

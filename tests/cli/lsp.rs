@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::{Run, Sandbox};
 
@@ -14,7 +14,10 @@ const EXIT: &str = r#"{"jsonrpc":"2.0","method":"exit"}"#;
 
 /// Sends these messages, then closes the input.
 fn converse(sandbox: &Sandbox, arguments: &[&str], messages: &[&str]) -> Run {
-    let mut command = sandbox.command(arguments);
+    converse_with(sandbox, sandbox.command(arguments), messages)
+}
+
+fn converse_with(sandbox: &Sandbox, mut command: Command, messages: &[&str]) -> Run {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child: Child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -68,4 +71,16 @@ fn a_session_without_a_log_file_continues_with_a_warning() {
     assert!(run.err.starts_with("mcp-sidecar: cannot create a log file in ~/state/logs: "), "{}", run.err);
     assert_eq!(run.err.lines().count(), 1);
     assert!(run.out.contains("\"serverInfo\""));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_on_the_size_of_files_does_not_end_the_front() {
+    let sandbox = Sandbox::with_workspace();
+    for arguments in [&["lsp", "--standalone"][..], &["lsp"]] {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -f 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_mcp-sidecar")]);
+        let run = converse_with(&sandbox, sandbox.start(limited, arguments), &[INITIALIZE, SHUTDOWN, EXIT]);
+        assert!(run.code == 0 && run.out.contains("\"serverInfo\""), "{arguments:?}: {} {}", run.code, run.err);
+    }
 }

@@ -1,5 +1,6 @@
 //! Entries of a project that define no server: they disable a server of the user, or restrict its tools.
 
+use mcp_sidecar::engine::Engine;
 use mcp_sidecar::model::{Level, Scope};
 use mcp_sidecar::protocol::commands::{Approvals, ServerEnable, ServerTimeout};
 use mcp_sidecar::protocol::errors::ErrorKind;
@@ -9,8 +10,8 @@ use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::support::commands::{name, policy, start, text};
-use crate::support::harness::demo;
-use crate::support::{Harness, uri};
+use crate::support::harness::{demo, open_editor};
+use crate::support::{Harness, Home, uri};
 
 fn user() -> Value {
     json!({ "servers": { "slack": demo(json!({ "*": "allow-always", "roll_dice": "deny" })) } })
@@ -173,5 +174,34 @@ async fn a_call_that_took_too_long_offers_to_raise_the_timeout() {
     for wrong in [0.0, -1.0, f64::from(1 << 30)] {
         let refused = harness.fails(ServerTimeout { server: name("slow"), timeout: wrong }).await;
         assert_eq!(refused.kind(), Some(ErrorKind::InvalidParams), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_runs_while_the_rules_of_a_broken_file_are_not_known() {
+    for broken in ["managed.json", "config/mcp.json"] {
+        let home = Home::new();
+        let write = |name: &str, value: &Value| {
+            std::fs::create_dir_all(home.path("config")).unwrap();
+            std::fs::write(home.path(name), value.to_string()).unwrap();
+        };
+        let servers = json!({ "servers": { "mine": demo(json!({})) }, "policy": { "default": "allow" } });
+        let works = json!({ "policy": { "denylist": [{ "server": "*", "tool": "echo" }] } });
+        write(if broken == "managed.json" { "config/mcp.json" } else { "managed.json" }, &servers);
+        std::fs::write(home.path(broken), &works.to_string()[..20]).unwrap();
+        let engine = Engine::start(home.paths(), Settings::default());
+        let editor = open_editor(&home, &engine).await;
+        let mut harness = Harness { home, engine, editor };
+        let message = harness.editor.notification("window/showMessage").await["message"].to_string();
+        assert!(message.contains(broken) && message.contains("no tool may run until you fix the file"), "{message}");
+        let failed = harness.until("mine", Status::Failed).await;
+        assert!(
+            failed.error.as_ref().is_some_and(|error| error.contains("denies everything until you fix")),
+            "{failed:?}"
+        );
+        std::fs::write(harness.home.path(broken), works.to_string()).unwrap();
+        harness.until("mine", Status::Connected).await;
+        let error = harness.call("mcp__mine__echo", json!({ "text": "x" })).await.unwrap_err();
+        assert!(error.message.contains("denylist"), "{error}");
     }
 }

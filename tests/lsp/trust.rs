@@ -1,7 +1,7 @@
 //! A project's files arrive with `git clone`: nothing of them runs, connects or widens before the user says so.
 
 use mcp_sidecar::model::Level;
-use mcp_sidecar::protocol::commands::{ConfigReload, ServerLogs, ServerTrust, ToolCall, Tools};
+use mcp_sidecar::protocol::commands::{ConfigReload, ServerLogs, ServerRestart, ServerTrust, ToolCall, Tools};
 use mcp_sidecar::protocol::errors::ErrorKind;
 use mcp_sidecar::protocol::events::ServerChanged;
 use mcp_sidecar::protocol::types::{ApprovalKind, Status};
@@ -225,5 +225,71 @@ async fn a_refused_definition_is_asked_about_again_on_request() {
     assert_eq!((status.status, status.needs_trust), (Status::Pending, true), "nothing has started");
     let question = harness.approvals(ApprovalKind::Trust, 1).await.remove(0);
     harness.resolve(&question, "allow-session").await;
+    harness.until("demo", Status::Connected).await;
+}
+
+/// A definition whose content is different for each label.
+fn labelled(label: &str) -> Value {
+    let mut definition = demo(json!({}));
+    definition["env"] = json!({ "LABEL": label });
+    json!({ "servers": { "demo": definition } })
+}
+
+async fn until_refused(harness: &mut Harness) {
+    while !harness.status("demo").await.error.is_some_and(|error| error.contains("did not trust")) {
+        harness.editor.event::<ServerChanged>().await;
+    }
+}
+
+#[tokio::test]
+async fn each_version_of_a_definition_keeps_the_answer_that_it_got() {
+    let mut harness = Harness::new(json!({}), labelled("denied")).await;
+    let question = harness.approvals(ApprovalKind::Trust, 1).await.remove(0);
+    harness.resolve(&question, "deny").await;
+    until_refused(&mut harness).await;
+    for (label, decision) in [("trusted", "allow-project"), ("session", "allow-session")] {
+        harness.home.write("mcp.json", &labelled(label).to_string());
+        let question = harness.approvals(ApprovalKind::Trust, 1).await.remove(0);
+        harness.resolve(&question, decision).await;
+        harness.until("demo", Status::Connected).await;
+        harness.home.write("mcp.json", &labelled("denied").to_string());
+        until_refused(&mut harness).await;
+    }
+    for label in ["trusted", "session"] {
+        harness.home.write("mcp.json", &labelled(label).to_string());
+        harness.until("demo", Status::Connected).await;
+    }
+    harness.approvals(ApprovalKind::Trust, 0).await;
+}
+
+#[tokio::test]
+async fn a_script_that_is_put_back_needs_no_question_and_an_answer_about_the_other_one_changes_nothing() {
+    let mut harness = Harness::new(json!({}), json!({})).await;
+    let script = harness.home.path("project/server.sh");
+    let (good, other) = (format!("exec '{}' demo-server\n", env!("CARGO_BIN_EXE_mcp-sidecar")), "exit 1\n");
+    std::fs::write(&script, &good).unwrap();
+    let definition = json!({ "servers": { "demo": { "command": "sh", "args": ["server.sh"] } } });
+    harness.home.write("mcp.json", &definition.to_string());
+    harness.approvals(ApprovalKind::Trust, 1).await;
+    harness.trust("demo").await;
+    harness.until("demo", Status::Connected).await;
+    for answers in [false, true] {
+        std::fs::write(&script, other).unwrap();
+        harness.run(ServerRestart { server: Some(name("demo")), all: false }).await;
+        let question = harness.approvals(ApprovalKind::Trust, 1).await.remove(0);
+        std::fs::write(&script, &good).unwrap();
+        match answers {
+            false => drop(harness.run(ServerRestart { server: Some(name("demo")), all: false }).await),
+            true => harness.resolve(&question, "allow-project").await,
+        }
+        harness.until("demo", Status::Connected).await;
+        harness.approvals(ApprovalKind::Trust, 0).await;
+    }
+    // The version that was never there when it was trusted is not trusted now.
+    std::fs::write(&script, other).unwrap();
+    harness.run(ServerRestart { server: Some(name("demo")), all: false }).await;
+    harness.approvals(ApprovalKind::Trust, 1).await;
+    std::fs::write(&script, &good).unwrap();
+    harness.run(ConfigReload {}).await;
     harness.until("demo", Status::Connected).await;
 }

@@ -370,3 +370,30 @@ fn nothing_is_added_behind_a_comment_without_an_end() {
     }
     assert!(set_server("// a\n/* b */\n", Path::new("/w/mcp.json"), "a", json!({ "command": "true" })).is_ok());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_fifo_or_endless_file_is_neither_read_nor_replaced() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, endless) = (folder.path().join("fifo"), folder.path().join("endless"));
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &endless).unwrap();
+    for path in [fifo, endless] {
+        let error = update(&path, None, |_| Ok("{}".to_owned())).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write /") && error.ends_with(": not a regular file"), "{error}");
+    }
+}
+
+#[test]
+fn changes_of_several_engines_at_once_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mcp.json");
+    let add = |writer: usize| {
+        for index in 0..25 {
+            update(&path, None, |before| Ok(format!("{before}{writer}.{index}\n"))).unwrap();
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|writer| drop(scope.spawn(move || add(writer)))));
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 100);
+}

@@ -3,12 +3,17 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::EditError;
-use crate::paths::{real_target, target_inside};
+use crate::paths::{lock_within, read_file, real_target, target_inside};
 
 /// How often to retry if another program writes the same file.
 const ATTEMPTS: usize = 3;
+/// How long another engine may take to change a file in the same folder.
+const LOCK_LIMIT: Duration = Duration::from_secs(5);
+/// The config files of other programs can contain much more than servers.
+const MAX_BYTES: usize = 64 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
@@ -36,6 +41,7 @@ pub fn update(
             None => real_target(path),
         };
         let target = target.map_err(failed)?;
+        let _lock = lock_folder_of(&target).map_err(failed)?;
         let before = read(&target).map_err(failed)?;
         let text = match &before {
             Some(bytes) => str::from_utf8(bytes).map_err(|_| UpdateError::NotText(path.to_path_buf()))?,
@@ -53,6 +59,16 @@ pub fn update(
     Err(UpdateError::Busy(path.to_path_buf()))
 }
 
+/// Held while a file is read, changed and replaced, so that two engines do not overwrite each other's change. The folder is
+/// locked, because the file is replaced. `None` if there is no folder yet, or its file system cannot lock folders.
+fn lock_folder_of(target: &Path) -> io::Result<Option<File>> {
+    let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) else { return Ok(None) };
+    match lock_within(LOCK_LIMIT, target, || folder.try_lock()) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+        locked => Ok(locked.ok().map(|()| folder)),
+    }
+}
+
 /// Replaces the text of a file: writes a temporary file, syncs it, and renames it. Keeps the mode and symlinks, and
 /// creates a missing folder.
 pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
@@ -60,11 +76,7 @@ pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    read_file(path, MAX_BYTES).map_err(io::Error::other)
 }
 
 /// Writes the file, unless `still` returns `false` right before the rename.

@@ -355,3 +355,55 @@ proptest! {
         }
     }
 }
+
+/// Which of these files deny every tool because of an error.
+fn denying(files: &[(&str, &str)]) -> Vec<String> {
+    let loaded = load_files(&["/app"], files, json!({}));
+    let all = |policy: &&FilePolicy| {
+        policy.is_invalid && policy.denylist.iter().any(|one| one.server == "*" && one.tool == "*")
+    };
+    let policies = loaded.config.policies.iter().filter(all);
+    policies.map(|policy| policy.file.as_ref().unwrap().display().to_string()).collect()
+}
+
+#[test]
+fn rules_that_cannot_be_read_deny_everything() {
+    let (managed, user) = ("/etc/mcp-sidecar/mcp.json", "/home/me/.config/mcp-sidecar/mcp.json");
+    let broken = [
+        r#"{ "policy": { "denylist": [ { "server": "*", "to"#,
+        r#"{ "policy": [ { "denylist": [] } ] }"#,
+        r#"{ "policy": { "denylist": { "server": "*", "tool": "x" } } }"#,
+        r#"{ "policy": { "denylist": [ "x" ] } }"#,
+        r#"{ "policy": { "denylist": [ { "server": "*", "tool": "a**b", "tol": 1 }, { "server": 5, "tool": "x" } ] } }"#,
+        r#"{ "policy": { "denylst": [ { "server": "*", "tool": "x" } ] } }"#,
+        "[]",
+    ];
+    for text in broken {
+        assert_eq!(denying(&[(managed, text)]), [managed], "{text}");
+        assert_eq!(denying(&[(user, text)]), [user], "{text}");
+    }
+    assert_eq!(denying(&[(managed, "")]), [managed], "it was written to be empty, or cut off");
+    assert_eq!(denying(&[(user, " \n")]), [""; 0], "a new file");
+    assert_eq!(denying(&[("/app/mcp.json", "{")]), [""; 0], "a project file can only restrict");
+    assert_eq!(denying(&[(user, r#"{ "policy": { "denylist": [] } }"#)]), [""; 0]);
+}
+
+#[test]
+fn a_file_whose_section_with_servers_cannot_be_read_is_not_valid() {
+    let user = "/home/me/.config/mcp-sidecar/mcp.json";
+    let valid = |text: &str| load_files(&[], &[(user, text)], json!({})).file(Path::new(user)).unwrap().valid;
+    for text in [
+        r#"{ "servers": [] }"#,
+        r#"{ "servers": null }"#,
+        r#"{ "mcpServers": "none" }"#,
+        r#"{ "servers": { "a": { "command": "x" } }, "servers": {} }"#,
+    ] {
+        assert!(!valid(text), "{text}");
+    }
+    assert!(valid(r#"{ "servers": {}, "mcpServers": { "a": { "command": 5 } } }"#));
+    assert!(valid("{}"));
+    let denies = r#"{ "servers": [], "policy": { "denylist": [{ "server": "*", "tool": "x" }] } }"#;
+    let loaded = load_files(&[], &[(user, denies)], json!({}));
+    assert_eq!(loaded.config.policies[0].denylist.len(), 1, "its rules are known");
+    assert!(!loaded.config.policies[0].is_invalid);
+}

@@ -14,18 +14,12 @@ use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::{Level, ToolId};
 use crate::text::lines::LineIndex;
 
-pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option<FilePolicy> {
-    let fields = reader.object(node, &POLICY)?;
-    let mut policy = FilePolicy {
-        scope: reader.scope,
-        file: None,
-        default: None,
-        allowlist: Vec::new(),
-        denylist: Vec::new(),
-        read_only: None,
-        destructive: None,
-        commands: None,
+/// A value of a wrong type denies everything, because what it was meant to deny is not known.
+pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> FilePolicy {
+    let Some(fields) = reader.object(node, &POLICY) else {
+        return FilePolicy::deny_all(reader.scope, lines.line(node.span.start));
     };
+    let mut policy = FilePolicy::new(reader.scope);
     if let Some(member) = fields.get("default") {
         let word = reader.in_key(member, |reader| reader.choice(&member.value, Code::BadLevel, DEFAULTS));
         // An invalid value means `confirm`.
@@ -39,13 +33,18 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
         }
     }
     if let Some(member) = fields.get("allowlist") {
-        policy.allowlist = matchers(reader, member, lines, Missing::IsAnError);
+        policy.allowlist = matchers(reader, member, lines, Missing::IsAnError).into_iter().flatten().collect();
         if !policy.allowlist.is_empty() {
             tools::after_trust(reader, &member.key.span, "an allowlist");
         }
     }
     if let Some(member) = fields.get("denylist") {
-        policy.denylist = matchers(reader, member, lines, Missing::MeansAll);
+        let entries = matchers(reader, member, lines, Missing::MeansAll);
+        policy.is_invalid = entries.iter().any(Result::is_err);
+        policy.denylist = entries.into_iter().map(|entry| entry.unwrap_or_else(Matcher::all)).collect();
+    } else if reader.misspelled(&fields, &["denylist"]) {
+        policy.is_invalid = true;
+        policy.denylist.push(Matcher::all(lines.line(node.span.start)));
     }
     let mut level = |key: &str| {
         let member = fields.get(key)?;
@@ -57,7 +56,7 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
         // An invalid list permits nothing.
         policy.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
     }
-    Some(policy)
+    policy
 }
 
 /// What a missing `server` or `tool` means: all of them in a denylist, an error in an allowlist.
@@ -67,29 +66,44 @@ enum Missing {
     IsAnError,
 }
 
-fn matchers(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex, missing: Missing) -> Vec<Matcher> {
+/// The entries of a list. `Err` is the line of an invalid one, or of a value that is not a list.
+fn matchers(
+    reader: &mut Reader<'_>,
+    member: &Member,
+    lines: &LineIndex,
+    missing: Missing,
+) -> Vec<Result<Matcher, u32>> {
     reader.in_key(member, |reader| {
+        if member.value.items().is_none() {
+            reader.wrong_type(&member.value, "a list");
+            return vec![Err(lines.line(member.value.span.start))];
+        }
         each(reader, &member.value, |reader, node| {
-            let fields = reader.object(node, &MATCHER)?;
-            let mut glob = |key: &'static str| match fields.get(key) {
-                Some(member) => reader.in_key(member, |reader| {
-                    let text = reader.text(&member.value)?;
-                    tools::glob(reader, text, &member.value.span)?;
-                    Some(text.to_owned())
-                }),
-                None if reader.misspelled(&fields, &[key]) => None,
-                None if missing == Missing::MeansAll && fields.iter().next().is_some() => Some("*".to_owned()),
-                None => {
-                    let message = format!("`{}` needs `server` and `tool`", reader.here());
-                    reader.problem(Code::MissingKey, &node.span, message);
-                    None
-                }
-            };
-            let server = glob("server")?;
-            let tool = glob("tool")?;
-            Some(Matcher { server, tool, line: lines.line(node.span.start) })
+            let line = lines.line(node.span.start);
+            Some(matcher(reader, node, line, missing).ok_or(line))
         })
     })
+}
+
+fn matcher(reader: &mut Reader<'_>, node: &Node, line: u32, missing: Missing) -> Option<Matcher> {
+    let fields = reader.object(node, &MATCHER)?;
+    let mut glob = |key: &'static str| match fields.get(key) {
+        Some(member) => reader.in_key(member, |reader| {
+            let text = reader.text(&member.value)?;
+            tools::glob(reader, text, &member.value.span)?;
+            Some(text.to_owned())
+        }),
+        None if reader.misspelled(&fields, &[key]) => None,
+        None if missing == Missing::MeansAll && fields.iter().next().is_some() => Some("*".to_owned()),
+        None => {
+            let message = format!("`{}` needs `server` and `tool`", reader.here());
+            reader.problem(Code::MissingKey, &node.span, message);
+            None
+        }
+    };
+    let server = glob("server")?;
+    let tool = glob("tool")?;
+    Some(Matcher { server, tool, line })
 }
 
 fn each<T>(reader: &mut Reader<'_>, node: &Node, mut read: impl FnMut(&mut Reader<'_>, &Node) -> Option<T>) -> Vec<T> {

@@ -35,8 +35,10 @@ pub(super) struct FileStates {
 struct FileState {
     /// The content that problems are reported for.
     current: Content,
-    /// The last valid content.
+    /// The last valid content, or the current one if none was valid: its rules are not known, so they deny everything.
     in_force: Content,
+    /// Whether the content in force is valid.
+    is_valid: bool,
     partial: Option<PartialSave>,
 }
 
@@ -79,9 +81,9 @@ impl FileStates {
             let complete = fresh.as_ref().is_none_or(|fresh| is_complete(fresh, source, content));
             match self.files.get_mut(&source.path) {
                 None => {
-                    let in_force = if complete { content.clone() } else { Content::Absent };
-                    self.files
-                        .insert(source.path.clone(), FileState { current: content.clone(), in_force, partial: None });
+                    let (current, in_force) = (content.clone(), content.clone());
+                    let state = FileState { current, in_force, is_valid: complete, partial: None };
+                    self.files.insert(source.path.clone(), state);
                     changed = true;
                 }
                 Some(state) => match state.update(content, complete, now, partial_saves) {
@@ -162,8 +164,9 @@ impl FileState {
         self.current = content.clone();
         // A deleted file has no effect any more. For a broken file, or one that is gone with its whole folder, the last
         // valid content stays in effect.
-        if complete || *content == Content::Absent {
+        if complete || *content == Content::Absent || !self.is_valid {
             self.in_force = content.clone();
+            self.is_valid = complete;
         }
         Update::Applied
     }
@@ -241,6 +244,16 @@ mod tests {
         360 x      nothing new
         400 {2     "{2", in force {2
         "#);
+    }
+
+    #[test]
+    fn a_text_that_was_never_valid_is_in_force_so_that_its_unknown_rules_can_deny() {
+        insta::assert_snapshot!(timeline(&[(0, "x"), (100, "{1")]), @r#"
+          0 x      "x", in force x
+        100 {1     "{1", in force {1
+        "#);
+        let after_a_deletion = timeline(&[(0, "{1"), (100, "-"), (350, "-"), (400, "y"), (650, "y")]);
+        assert!(after_a_deletion.ends_with("\"y\", in force y"), "{after_a_deletion}");
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl PathWatcher {
 }
 
 /// Resolves `path` entry by entry, following symlinks. Skips folders above `anchor`, and all but the last step of a
-/// symlink's target. If an entry does not exist, its parent folder is always watched.
+/// symlink's target that is not itself a symlink. If an entry does not exist, its parent folder is always watched.
 fn walk(path: &Path, anchor: &Path, watch_set: &mut WatchSet) {
     let mut here = root_of(path);
     let mut above = here.clone();
@@ -201,7 +201,8 @@ fn walk(path: &Path, anchor: &Path, watch_set: &mut WatchSet) {
         }
         let entry = here.join(&name);
         let metadata = std::fs::symlink_metadata(&entry);
-        if watched || metadata.is_err() {
+        let is_link_behind_link = || links > 0 && metadata.as_ref().is_ok_and(std::fs::Metadata::is_symlink);
+        if watched || metadata.is_err() || is_link_behind_link() {
             watch_set.folders.insert(here.clone());
             watch_set.entries.insert(entry.clone());
         }
@@ -316,6 +317,24 @@ mod tests {
         ~/shared/settings
         ~/shared/settings/mcp.json
         ~/work/.vscode
+        ");
+    }
+
+    #[test]
+    fn a_link_in_the_middle_of_the_target_of_a_link_is_watched() {
+        let (_folder, root) = root();
+        std::fs::create_dir(root.join("work/..1")).unwrap();
+        std::fs::write(root.join("work/..1/mcp.json"), "{}").unwrap();
+        symlink("..1", root.join("work/..data")).unwrap();
+        symlink("..data/mcp.json", root.join("work/mcp.json")).unwrap();
+        insta::assert_snapshot!(walked(&root, "work/mcp.json"), @r"
+        ~/work
+        ~/work/..1
+        --
+        ~/work/..1
+        ~/work/..1/mcp.json
+        ~/work/..data
+        ~/work/mcp.json
         ");
     }
 

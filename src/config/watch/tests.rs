@@ -473,3 +473,39 @@ async fn the_task_ends_with_its_last_handle() {
     drop(scene.watcher);
     while tokio::time::timeout(BOUND, scene.loaded.changed()).await.expect("the task goes on").is_ok() {}
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_leads_nowhere_is_an_error_and_the_servers_stay() {
+    for (file, link) in [
+        ("config/mcp.json", "config/mcp.json"),
+        ("work/mcp.json", "work/mcp.json"),
+        ("work/.vscode/mcp.json", "work/.vscode"),
+    ] {
+        let mut scene = Scene::new().await;
+        write(scene.path(file), config("one"));
+        scene.watcher.reload().await;
+        fs::rename(scene.path(link), scene.path("moved")).unwrap();
+        std::os::unix::fs::symlink("/nowhere/else", scene.path(link)).unwrap();
+        let loaded = scene.watcher.reload().await;
+        assert_eq!(servers(&loaded), "fs=one", "{file}");
+        scene.loaded.mark_unchanged();
+        assert!(scene.errors(file)[0].contains("/nowhere/else"), "{:?}", scene.errors(file));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_a_link_leads_through_and_that_is_exchanged_is_published_once() {
+    fn linked(root: &Path) {
+        write(root.join("work/..1/mcp.json"), config("one"));
+        write(root.join("work/..2/mcp.json"), config("two"));
+        std::os::unix::fs::symlink("..1", root.join("work/..data")).unwrap();
+        std::os::unix::fs::symlink("..data/mcp.json", root.join("work/mcp.json")).unwrap();
+    }
+    fn exchanged(root: &Path) {
+        std::os::unix::fs::symlink("..2", root.join("work/..new")).unwrap();
+        fs::rename(root.join("work/..new"), root.join("work/..data")).unwrap();
+    }
+    published_once("work/mcp.json", linked, exchanged).await;
+}

@@ -17,6 +17,7 @@ use crate::engine::trust::{AskedTrust, Verdict};
 use crate::model::{Decision, ServerName};
 use crate::policy::trust::{Question, TrustKey};
 use crate::server::{Context, Server};
+use crate::store::Saved;
 
 /// How long a question about trust waits for the other definitions of its file to be checked.
 const GATHER_TIME: Duration = Duration::from_secs(1);
@@ -152,7 +153,11 @@ impl Hub {
         let (checker, commands) = (self.trust_checker.clone(), self.commands.clone());
         async move {
             let Some((decision, saving)) = decision.await else { return };
-            saving.report(checker.decide(&question.key, &question.fingerprint, decision).await);
+            let saved = match decision.allows() && checker.is_outdated(&definition, &question).await {
+                true => Saved::ToDisk,
+                false => checker.decide(&question.key, &question.fingerprint, decision).await,
+            };
+            saving.report(saved);
             let (done, _) = oneshot::channel();
             let check = match question.is_about_folder() {
                 true => HubCommand::CheckAllTrust { own: true },
@@ -174,6 +179,20 @@ impl Hub {
         for (definition, generation) in waiting {
             self.check_trust(definition, generation, None, TrustCheck::Again);
         }
+    }
+
+    /// The user wants servers to run: checks those again that wait for trust, because their files may be as they were when
+    /// they were trusted. The futures complete with the verdicts.
+    pub(super) fn recheck_untrusted(&mut self, servers: &[ServerName]) -> Vec<oneshot::Receiver<()>> {
+        let untrusted = servers.iter().filter_map(|name| self.slots.get(name)).filter(|slot| slot.waits_for_trust());
+        let untrusted: Vec<_> = untrusted.map(|slot| (slot.definition.clone(), slot.generation)).collect();
+        let check = |(definition, generation): (Arc<Definition>, u64)| {
+            let (done, checked) = oneshot::channel();
+            self.pending_checks.push((definition.name.clone(), done));
+            self.check_trust(definition, generation, None, TrustCheck::Again);
+            checked
+        };
+        untrusted.into_iter().map(check).collect()
     }
 
     /// An editor connected or disconnected: asks again about trust where the user could not answer.

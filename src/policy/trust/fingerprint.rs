@@ -372,8 +372,17 @@ fn levels(lines: &mut Lines, tools: &[ToolRule], definition: &Definition, config
     let own = |policy: &&FilePolicy| policy.scope == definition.scope && policy.file == definition.file;
     for policy in config.policies.iter().filter(own) {
         // `commands` only restricts.
-        let FilePolicy { default, allowlist, denylist, read_only, destructive, commands: _, scope: _, file: _ } =
-            policy;
+        let FilePolicy {
+            default,
+            allowlist,
+            denylist,
+            read_only,
+            destructive,
+            commands: _,
+            is_invalid: _,
+            scope: _,
+            file: _,
+        } = policy;
         let levels = [
             ("policy.default", default.map(default_level)),
             ("policy.readOnly", *read_only),

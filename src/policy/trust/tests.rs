@@ -63,14 +63,11 @@ fn check(
 
 fn policy(folder: &Path) -> Config {
     let policy = FilePolicy {
-        scope: Scope::Project,
         file: Some(folder.join("mcp.json").into()),
-        default: None,
         allowlist: vec![Matcher { server: "fs".into(), tool: "list_*".into(), line: 0 }],
-        denylist: Vec::new(),
         read_only: Some(Level::AllowProject),
         destructive: Some(Level::Deny),
-        commands: None,
+        ..FilePolicy::new(Scope::Project)
     };
     Config { policies: vec![policy], ..Config::default() }
 }

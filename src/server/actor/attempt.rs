@@ -1,7 +1,7 @@
 //! One attempt to connect a server: expand variables, open the transport, perform the handshake, list everything. A
 //! failure includes what was waited for, how the process ended, and the last lines of stderr.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::text::io_reason;
 
 /// How long to wait for the exit of a process after its pipes broke.
 const EXIT_WAIT: Duration = Duration::from_millis(300);
-const MAX_ENV_FILE_BYTES: u64 = 1 << 20;
+const MAX_ENV_FILE_BYTES: usize = 1 << 20;
 /// Notices that may wait before the connection is up.
 const NOTICE_QUEUE: usize = 256;
 
@@ -114,13 +114,13 @@ impl Attempt {
 
     async fn launch(&self, launch: &Launch) -> Result<Connected, Failure> {
         let values = self.resolve_values(launch).await?;
-        let expanded = self.expand(launch, &values).await?;
+        let limit = self.definition.spec.startup_timeout.unwrap_or(self.settings.servers.startup_timeout);
+        let expanded = self.expand(launch, &values, limit).await?;
         // The startup timeout begins with the turn.
         let _turn = match &expanded {
             Expanded::Stdio(_) => Some(self.context.start_queue.turn(&self.requested).await),
             _ => None,
         };
-        let limit = self.definition.spec.startup_timeout.unwrap_or(self.settings.servers.startup_timeout);
         let attempt = StartAttempt { started: Instant::now(), since: Timestamp::now(), limit };
         let mut era = self.era;
         // A server that closes the connection because of the wrong era is connected again with the other one.
@@ -267,10 +267,10 @@ impl Attempt {
         Ok(folder)
     }
 
-    async fn expand(&self, launch: &Launch, values: &Values) -> Result<Expanded, Failure> {
+    async fn expand(&self, launch: &Launch, values: &Values, limit: Duration) -> Result<Expanded, Failure> {
         let stay = |error: expand::ExpandError| Failure::permanent(error.to_string());
         let text = match expand::env_file(launch, values).map_err(stay)? {
-            Some(path) => Some(read_env_file(&path).await?),
+            Some(path) => Some(read_env_file(path, limit).await?),
             None => None,
         };
         expand::expand(launch, values, text.as_deref()).map_err(stay)
@@ -307,15 +307,42 @@ pub async fn exit_of(process: Option<&Process>) -> Exit {
     }
 }
 
-async fn read_env_file(path: &Path) -> Result<String, Failure> {
+/// The file may be on a file system that does not answer.
+async fn read_env_file(path: PathBuf, limit: Duration) -> Result<String, Failure> {
     let shown = crate::text::mask(&path.display().to_string()).into_owned();
     let failed = |reason: &str| Failure::permanent(format!("cannot read the env file `{shown}`: {reason}"));
-    let metadata = tokio::fs::metadata(path).await.map_err(|error| failed(&io_reason(&error)))?;
-    if !metadata.is_file() {
-        return Err(failed("it is not a regular file"));
+    let read = timeout(limit, tokio::task::spawn_blocking(move || paths::read_file(&path, MAX_ENV_FILE_BYTES))).await;
+    let read = read.map_err(|_| {
+        let limit = limit.as_secs_f64();
+        failed(&format!("it could not be read within {limit} s (`startupTimeout` sets this limit)"))
+    })?;
+    let bytes = read.map_err(|error| failed(&error.to_string()))?.map_err(|error| failed(&error.to_string()))?;
+    let bytes = bytes.ok_or_else(|| failed("it does not exist"))?;
+    String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8"))
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_env_file_that_cannot_be_read_fails_the_start_without_blocking_it() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let text = folder.path().join(".env");
+        std::fs::write(&text, "A=1").unwrap();
+        let read = |path: PathBuf| async move {
+            let read = read_env_file(path, Duration::from_secs(60)).await;
+            read.map_err(|failure| failure.message.rsplit(": ").next().unwrap_or_default().to_owned())
+        };
+        assert_eq!(read(text).await, Ok("A=1".to_owned()));
+        assert_eq!(read(fifo).await, Err("not a regular file".to_owned()));
+        assert_eq!(read("/dev/zero".into()).await, Err("not a regular file".to_owned()));
+        assert_eq!(read(folder.path().join("none")).await, Err("it does not exist".to_owned()));
+        // The log of the kernel never ends; not every user may open it.
+        assert!(read("/proc/kmsg".into()).await.is_err());
     }
-    if metadata.len() > MAX_ENV_FILE_BYTES {
-        return Err(failed("it is larger than 1 MiB"));
-    }
-    tokio::fs::read_to_string(path).await.map_err(|error| failed(&io_reason(&error)))
 }

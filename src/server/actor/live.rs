@@ -33,7 +33,7 @@ const SKIPPED: &str = "skipped lines on stdout that are not MCP messages";
 
 /// Why a connection ended.
 enum End {
-    Stopped(Phase),
+    Stopped,
     Requested(ActorRequest),
     SourcesChanged,
     Idle,
@@ -65,9 +65,9 @@ impl Actor {
         let end = loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break End::Stopped(Phase::End),
+                () = self.stop.cancelled() => break End::Stopped,
                 request = self.requests.recv() => match request {
-                    None => break End::Stopped(Phase::End),
+                    None => break End::Stopped,
                     Some(ActorRequest::Start(done)) => drop(done.send(())),
                     Some(ActorRequest::CompareEnvironment(done)) => drop(done),
                     Some(ActorRequest::Use) => {}
@@ -264,9 +264,9 @@ impl Actor {
                     Failure { next: Next::SignIn, ..Failure::permanent("the server requires you to sign in again") };
                 (None, self.fail(&failure))
             }
-            End::Stopped(phase) => {
-                self.link.send_replace(Link::Closed(self.stopped()));
-                (None, phase)
+            End::Stopped => {
+                self.link.send_replace(Link::Closed(self.ended()));
+                (None, Phase::End)
             }
             End::Requested(request) => {
                 self.link.send_replace(Link::Closed(interrupted(&self.definition.name)));

@@ -337,6 +337,18 @@ async fn calls_in_flight_end_when_the_server_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_in_flight_say_what_may_have_happened_when_the_server_leaves_the_config() {
+    let mut fixture = start([Outcome::Server(Fake::with(&["hang"]))]);
+    fixture.until_status("connected").await;
+    let server = fixture.server.clone();
+    let hanging = tokio::spawn(async move { run(&server, "hang").await });
+    tokio::task::yield_now().await;
+    fixture.server.shutdown().await;
+    let error = hanging.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("was removed or changed; a call that was running may have been executed"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_server_stops_when_its_last_handle_is_dropped() {
     let mut fixture = start([Outcome::Server(Fake::default())]);
     fixture.until_status("connected").await;

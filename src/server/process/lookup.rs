@@ -26,7 +26,10 @@ pub fn find(command: &str, path: Option<&str>, cwd: &Path) -> Result<PathBuf, St
     }
     if !cwd.is_dir() {
         let folder = one_line(&mask(&cwd.display().to_string()), 400);
-        return Err(format!("the working directory `{folder}` does not exist; create it or change `cwd`"));
+        return Err(match cwd.exists() {
+            true => format!("the working directory `{folder}` is not a folder; change `cwd`"),
+            false => format!("the working directory `{folder}` does not exist; create it or change `cwd`"),
+        });
     }
     if let Some(found) = find_program(command, path, cwd).map(FoundProgram::into_path) {
         return Ok(found);
@@ -80,5 +83,7 @@ mod tests {
     fn a_missing_folder_is_not_blamed_on_the_program() {
         let error = find("sh", Some("/bin"), Path::new("/no/such/folder")).unwrap_err();
         assert_eq!(error, "the working directory `/no/such/folder` does not exist; create it or change `cwd`");
+        let error = find("sh", Some("/bin"), Path::new("/dev/null")).unwrap_err();
+        assert_eq!(error, "the working directory `/dev/null` is not a folder; change `cwd`");
     }
 }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use futures::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use tokio::sync::mpsc::error::TrySendError;
 
 use super::ledger::Ledger;
 use super::{AnyTransport, OpenError};
@@ -22,15 +21,17 @@ impl EditorTransport {
         Self { tunnel: Some(tunnel), ready: VecDeque::new(), ledger }
     }
 
-    fn put(&mut self, message: &ClientJsonRpcMessage) -> Result<(), OpenError> {
-        let gone = || OpenError::Closed { message: "the editor has disconnected".to_owned() };
+    /// Waits for room as long as the editor still takes messages. If it stops to, its end of the channel is closed.
+    fn put(
+        &mut self,
+        message: &ClientJsonRpcMessage,
+    ) -> Result<impl Future<Output = Result<(), OpenError>> + Send + use<>, OpenError> {
+        let gone = || OpenError::Closed { message: "the editor has disconnected or reads no messages".to_owned() };
         let value = serde_json::to_value(message).map_err(|error| OpenError::Protocol {
             message: format!("cannot serialize the message as JSON: {error}"),
         })?;
-        self.tunnel.as_ref().ok_or_else(gone)?.to_editor.try_send(value).map_err(|error| match error {
-            TrySendError::Full(_) => OpenError::Closed { message: "the editor does not read its messages".to_owned() },
-            TrySendError::Closed(_) => gone(),
-        })
+        let sending = self.tunnel.as_ref().ok_or_else(gone)?.to_editor.send(value);
+        Ok(async move { if sending.await { Ok(()) } else { Err(gone()) } })
     }
 
     async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
@@ -57,7 +58,10 @@ impl EditorTransport {
 
 impl AnyTransport for EditorTransport {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
-        Box::pin(std::future::ready(self.put(&message)))
+        match self.put(&message) {
+            Ok(sending) => Box::pin(sending),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn receive(&mut self) -> BoxFuture<'_, Option<ServerJsonRpcMessage>> {

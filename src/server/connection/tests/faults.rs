@@ -211,7 +211,7 @@ async fn a_server_that_never_reads_fails_its_calls_without_blocking() {
 
 #[tokio::test]
 async fn an_editor_hosted_server_works_until_the_editor_disconnects() {
-    let (to_editor, mut to_server) = mpsc::channel(8);
+    let (to_editor, mut to_server) = crate::server::host::MessageQueue::new(8);
     let (from_server, from_editor) = mpsc::channel(8);
     let (options, _notices) = options();
     let server = async {
