@@ -82,7 +82,7 @@ fn large_result(tool: &str) -> Value {
             text_result(source.repeat((1 << 20) / source.len()))
         }
         "records" => {
-            let record = |id: usize| json!({ "id": id, "path": format!("src/part_{id}.rs"), "open": id % 2 == 0, "score": id as f64 / 7.0, "labels": ["bug", "good first issue"] });
+            let record = |id: usize| json!({ "id": id, "path": format!("src/part_{id}.rs"), "open": id.is_multiple_of(2), "score": id as f64 / 7.0, "labels": ["bug", "good first issue"] });
             let records = json!({ "records": (0..4_500).map(record).collect::<Vec<_>>() });
             let mut result = text_result(records.to_string());
             if let Some(fields) = result.as_object_mut() {

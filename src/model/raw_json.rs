@@ -72,11 +72,11 @@ impl ResultParts {
             }
             Some(value)
         })?;
-        Some((object, parts.from_start(object.range().start)))
+        Some((object, parts.relative_to(object.range().start)))
     }
 
     /// The same parts if the text begins there.
-    fn from_start(mut self, start: usize) -> Self {
+    fn relative_to(mut self, start: usize) -> Self {
         for range in [&mut self.content, &mut self.structured_content, &mut self.result_type].into_iter().flatten() {
             *range = range.start - start..range.end - start;
         }
