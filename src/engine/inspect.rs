@@ -16,6 +16,7 @@ use crate::policy::trust::Trusted;
 use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
 use crate::store::{CallQuery, ChainReport, ToolMetrics};
+use crate::text::mask_value;
 
 /// The result of a test run of a definition. The server does not stay running.
 #[derive(Debug, Clone)]
@@ -147,7 +148,10 @@ impl Engine {
         let latency_ms =
             millis(state.start_time.map_or(started.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
         let success = state.status == Status::Connected;
-        let raw = |values: Vec<&Value>| values.into_iter().filter_map(Value::as_object).cloned().collect::<Vec<_>>();
+        // The names of properties may contain secrets, too. Agents need them as they are.
+        let raw = |values: Vec<&Value>| -> Vec<_> {
+            values.into_iter().filter_map(|value| mask_value(value).as_object().cloned()).collect()
+        };
         TestReport {
             success,
             message: match &state.error {

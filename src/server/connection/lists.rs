@@ -31,6 +31,9 @@ pub use sanitize::{mask_secrets, truncate};
 /// How long a start waits for lists other than the tools. After that, they are requested again in the background.
 const OTHER_LISTS_WAIT: Duration = Duration::from_secs(5);
 
+/// How much of a note about an entry is shown.
+const MAX_NOTE: usize = 240;
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lists {
     pub tools: Vec<Arc<Tool>>,
@@ -201,8 +204,10 @@ impl Entries {
             }
             let (left_out, notes) = self.kind.conform(&fields);
             let shown = one_line(&mask(&name), 80);
-            warnings.extend(left_out.map(|reason| format!("agents do not see {what} `{shown}`: {reason}")));
-            warnings.extend(notes.into_iter().map(|note| format!("{what} `{shown}`: {note}")));
+            // They quote the server: names of properties, values, types.
+            let safe = |note: &str| one_line(&mask(note), MAX_NOTE);
+            warnings.extend(left_out.map(|reason| format!("agents do not see {what} `{shown}`: {}", safe(&reason))));
+            warnings.extend(notes.into_iter().map(|note| format!("{what} `{shown}`: {}", safe(&note))));
             read(NamedEntry { name, fields }, warnings)
         };
         self.found.into_iter().map(fit).collect()
