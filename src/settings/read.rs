@@ -459,6 +459,7 @@ mod tests {
             approvals = 10
             agents = 10
             agent-calls = 10
+            subscriptions = 10
             pending-bytes = "1 MiB"
             total-pending-bytes = "1 MiB"
             record-bytes = "1 KiB"
@@ -520,6 +521,7 @@ mod tests {
         limits.approvals: more
         limits.agents: more
         limits.agent-calls: more
+        limits.subscriptions: more
         limits.pending-bytes: more
         limits.total-pending-bytes: more
         limits.record-bytes: less
