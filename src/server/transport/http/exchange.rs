@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
-use super::session::{SESSION_ID, Session, pause};
+use super::session::{SESSION_ID, Session, resume_pause};
 use super::{HttpState, Report, lock};
+use crate::model::json_memory::is_light;
 use crate::text::{mask, one_line};
 
 /// Attempts in a row to resume a stream without success.
@@ -142,10 +143,13 @@ impl HttpState {
     /// Reads an event stream up to our response.
     async fn follow(&self, answer: Response, sent: &SentRequest, report: &mut Report) -> Result<(), RemoteError> {
         let mut events = Events::new(answer, self.origin.limit);
-        let mut failures = 0;
+        let (mut failures, mut empty) = (0, 0);
         loop {
             while let Some(event) = events.next().await? {
                 failures = 0;
+                if !event.data.is_empty() {
+                    empty = 0;
+                }
                 if self.deliver(&event.data, sent, report).await {
                     return Ok(());
                 }
@@ -155,8 +159,9 @@ impl HttpState {
                 return Err(RemoteError::StreamEnded);
             };
             let retry = events.retry();
+            empty += 1;
             events = loop {
-                tokio::time::sleep(pause(retry, failures)).await;
+                tokio::time::sleep(resume_pause(retry, failures, empty)).await;
                 failures += 1;
                 match self.stream(Some(&last_id)).await {
                     Ok(events) => break events.resuming(&last_id, retry),
