@@ -321,7 +321,7 @@ async fn entries(connection: &Connection, kind: Kind, until: Option<Instant>) ->
 fn page_limits(connection: &Connection, until: Option<Instant>) -> RequestLimits {
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     let limit = left.map_or(connection.0.timeout, |left| left.min(connection.0.timeout));
-    RequestLimits { idle: limit, total: limit, setting: "timeout" }
+    RequestLimits { idle: limit, total: limit, since: Instant::now(), setting: "timeout" }
 }
 
 impl Entries {
