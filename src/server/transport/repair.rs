@@ -9,13 +9,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::model::{ErrorData, RequestId};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::RawJson;
-use crate::text::json_reason;
+pub use limits::TooManyValues;
+use limits::{Messages, error_data, params};
+
+use crate::model::{RawJson, Scanner};
+use crate::text::{json_reason, mask, one_line};
 
 /// Deeper responses are rejected: clients would fail on them or overflow their stack.
 pub const MAX_DEPTH: usize = 96;
@@ -278,6 +281,12 @@ fn check_result(result: &RawValue) -> Result<RawJson, ErrorData> {
     if is_deeper_than(result.get().as_bytes(), MAX_DEPTH) {
         return Err(ErrorData::parse_error(format!("the response is nested deeper than {MAX_DEPTH} levels"), None));
     }
+    let mut scanner = Scanner::new(result.get());
+    scanner.value();
+    if scanner.has_huge_number() {
+        // Strict clients would reject the whole message.
+        return Err(ErrorData::parse_error("the response contains a number that is too large", None));
+    }
     let raw = match crate::text::fix_surrogates(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
         Cow::Owned(repaired) => RawValue::from_string(repaired),
@@ -327,6 +336,10 @@ pub struct Nesting {
     deepest: usize,
     in_string: bool,
     escaped: bool,
+    /// For each open bracket, whether it is that of a list; the innermost is the lowest bit.
+    lists: u128,
+    /// The last byte that is neither whitespace nor in a string.
+    last: u8,
 }
 
 impl Nesting {
@@ -346,11 +359,23 @@ impl Nesting {
                 b'{' | b'[' => {
                     self.depth += 1;
                     self.deepest = self.deepest.max(self.depth);
+                    self.lists = self.lists << 1 | u128::from(*byte == b'[');
                 }
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.lists >>= 1;
+                }
+                b' ' | b'\n' | b'\r' | b'\t' => continue,
                 _ => {}
             }
+            self.last = *byte;
         }
+    }
+
+    /// Whether the next text must be a value, so that a bracket opens a part of this one.
+    pub fn expects_value(&self) -> bool {
+        let in_list = self.lists & 1 == 1;
+        !self.in_string && matches!((self.last, in_list), (b':', false) | (b'[' | b',', true))
     }
 
     /// Whether all brackets are closed.
