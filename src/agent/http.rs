@@ -104,6 +104,7 @@ impl HttpEndpoint {
         let (handlers, calls) = (Arc::new(Semaphore::new(limits.agents)), Semaphore::new(limits.agent_calls));
         let calls = Arc::new(calls);
         let budget = Arc::new(ByteBudget::new(&limits, endpoint.pending_bytes.clone()));
+        let messages = (limits.message_bytes, budget.clone());
         let (limit, workflow) = (limits.agents, new_workflow());
         let make = move || {
             let Ok(permit) = handlers.clone().try_acquire_owned() else {

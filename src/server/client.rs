@@ -49,6 +49,9 @@ impl Client {
         params: Option<Value>,
         context: RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
+        if let Some(reason) = context.extensions.get::<TooManyValues>() {
+            return Err(ErrorData::invalid_params(reason.to_string(), None));
+        }
         // On a transport with one stream per request, the call of a question is known.
         let call =
             context.extensions.get::<StreamRequest>().and_then(|StreamRequest(request)| self.ledger.call_of(request));

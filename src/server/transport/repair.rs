@@ -3,6 +3,7 @@
 //! Only the envelope of a message is parsed. A result stays the original text, so that large results are cheap and an
 //! invalid field in them does no harm. The ledger matches replies to requests.
 
+mod limits;
 mod quick;
 
 use std::borrow::Cow;
@@ -38,12 +39,14 @@ pub enum Incoming {
     Request {
         id: RequestId,
         method: String,
-        params: Option<Value>,
+        params: Result<Option<Value>, TooManyValues>,
     },
     Notification {
         method: String,
         params: Option<Value>,
     },
+    /// Something was ignored, and why.
+    Ignored(String),
 }
 
 /// The outcome of parsing a text.
@@ -106,14 +109,9 @@ fn read_text(text: &str) -> Parsed {
             ControlFlow::Break(ParseError::Incomplete) => Parsed::Incomplete,
             ControlFlow::Break(ParseError::Other) => after_log_text(text),
         },
-        Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(text) {
-            Ok(items) => {
-                let messages: Vec<_> = items
-                    .iter()
-                    .filter_map(|item| serde_json::from_str::<Envelope<'_>>(item.get()).ok()?.into_message())
-                    .collect();
-                if messages.is_empty() { Parsed::Junk } else { Parsed::Messages(messages) }
-            }
+        Some(b'[') => match Messages::of_batch(text) {
+            Ok(Messages { found, .. }) if found.is_empty() => Parsed::Junk,
+            Ok(Messages { found, .. }) => Parsed::Messages(found),
             Err(error) if error.is_eof() && !text.contains(']') => Parsed::Incomplete,
             Err(_) => after_log_text(text),
         },
@@ -142,18 +140,22 @@ enum ParseError {
 
 /// Parses one object after another; text after the last one is ignored.
 fn parse_objects(text: &str) -> ControlFlow<ParseError, Vec<Incoming>> {
-    let mut messages = Vec::new();
+    let mut messages = Messages::default();
     let mut first = true;
     for envelope in serde_json::Deserializer::from_str(text).into_iter::<Envelope<'_>>() {
         match envelope {
-            Ok(envelope) => messages.extend(envelope.into_message()),
+            Ok(envelope) => {
+                if !messages.add(envelope.into_message()) {
+                    break;
+                }
+            }
             Err(error) if first && error.is_eof() => return ControlFlow::Break(ParseError::Incomplete),
             Err(_) if first => return ControlFlow::Break(ParseError::Other),
             Err(_) => break,
         }
         first = false;
     }
-    ControlFlow::Continue(messages)
+    ControlFlow::Continue(messages.found)
 }
 
 /// The outer fields of a message, borrowed from its text.
@@ -179,11 +181,14 @@ impl<'a> Envelope<'a> {
             Some(Id::Absent) | None => None,
         };
         if let Some(method) = self.method {
-            let params = self.params.and_then(|params| serde_json::from_str(params.get()).ok());
+            let params = params(self.params);
             let method = method.into_owned();
-            return Some(match id {
-                Some(id) => Incoming::Request { id, method, params },
-                None => Incoming::Notification { method, params },
+            return Some(match (id, params) {
+                (Some(id), params) => Incoming::Request { id, method, params },
+                (None, Ok(params)) => Incoming::Notification { method, params },
+                (None, Err(reason)) => {
+                    Incoming::Ignored(format!("a `{}` notification: {reason}", one_line(&mask(&method), 80)))
+                }
             });
         }
         match (id, self.error, self.result) {
@@ -293,22 +298,6 @@ fn check_result(result: &RawValue) -> Result<RawJson, ErrorData> {
     };
     raw.map(RawJson::from)
         .map_err(|error| ErrorData::parse_error(format!("cannot parse the response: {}", json_reason(&error)), None))
-}
-
-/// Accepts an error in any form: an object, an object with missing fields, or a string.
-fn error_data(raw: &RawValue) -> ErrorData {
-    let value: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
-    let code = value.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    let message = match &value {
-        Value::String(text) => text.clone(),
-        value => match value.get("message") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => "no reason given".to_owned(),
-            Some(other) => other.to_string(),
-        },
-    };
-    let code = code.map_or(ErrorCode::INTERNAL_ERROR, ErrorCode);
-    ErrorData::new(code, message, value.get("data").filter(|data| !data.is_null()).cloned())
 }
 
 fn not_utf8(message: Incoming) -> Incoming {

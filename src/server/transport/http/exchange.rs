@@ -24,6 +24,8 @@ struct SentRequest {
     method: String,
     /// The revision of this request: from 2026-07-28 on it is part of the request.
     version: Option<ProtocolVersion>,
+    /// Whether it requests the first page of a list.
+    is_first_page: bool,
 }
 
 impl HttpState {
@@ -48,7 +50,8 @@ impl HttpState {
         if !is_quick(&method) {
             self.background_settled().await;
         }
-        let sent = SentRequest { id, method, version };
+        let is_first_page = value.pointer("/params/cursor").is_none();
+        let sent = SentRequest { id, method, version, is_first_page };
         let post = self.post(&value, &sent.method);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
@@ -126,7 +129,7 @@ impl HttpState {
                 }
             }
             "tools/list" if sent.version.is_some() => {
-                let changed = lock(&self.tools).learn(text);
+                let changed = lock(&self.tools).learn(text, sent.is_first_page);
                 if let Some(changed) = changed {
                     return self.sender.deliver_answer(&changed, &sent.id).await.answered;
                 }
@@ -190,7 +193,10 @@ impl HttpState {
             true => self.origin.read(answer).await.unwrap_or_default(),
             false => String::new(),
         };
-        let refusal = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
+        let refusal = match is_light(&body) {
+            true => serde_json::from_str::<Refusal>(&body).unwrap_or_default(),
+            false => Refusal::default(),
+        };
         if refusal.id.as_ref().is_some_and(|id| !id.is_null())
             && self.sender.deliver_answer(&body, &sent.id).await.answered
         {
