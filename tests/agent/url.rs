@@ -249,7 +249,8 @@ async fn a_message_of_many_small_values_is_refused_before_it_is_parsed() {
     let arguments = json!({ "text": vec![0; 1_000_000] });
     let params = json!({ "name": "demo__echo", "arguments": arguments });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let refused = site.post("2025-11-25", None, call).await;
+    let request = client().post(&site.url).body(call.to_string()).bearer_auth(&site.token);
+    let refused = request.header(CONTENT_TYPE, "application/json").send().await.unwrap();
     assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert!(refused.text().await.unwrap().contains("limits.pending-bytes"));
 }
