@@ -149,9 +149,7 @@ impl Engine {
             millis(state.start_time.map_or(started.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
         let success = state.status == Status::Connected;
         // The names of properties may contain secrets, too. Agents need them as they are.
-        let raw = |values: Vec<&Value>| -> Vec<_> {
-            values.into_iter().filter_map(|value| mask_value(value).as_object().cloned()).collect()
-        };
+        let fields = |value: &Value| mask_value(value).as_object().cloned();
         TestReport {
             success,
             message: match &state.error {
@@ -166,9 +164,9 @@ impl Engine {
             },
             server_info: state.peer.as_ref().map(|peer| (peer.name.clone(), peer.version.clone())),
             protocol_version: state.peer.as_ref().map(|peer| peer.protocol_version.clone()),
-            tools: raw(state.tools.iter().map(|tool| &*tool.raw).collect()),
-            resources: raw(state.resources.iter().map(|resource| &*resource.raw).collect()),
-            prompts: raw(state.prompts.iter().map(|prompt| &*prompt.raw).collect()),
+            tools: state.tools.iter().filter_map(|tool| fields(&tool.definition())).collect(),
+            resources: state.resources.iter().filter_map(|resource| fields(&resource.raw)).collect(),
+            prompts: state.prompts.iter().filter_map(|prompt| fields(&prompt.raw)).collect(),
             latency_ms,
         }
     }

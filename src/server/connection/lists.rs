@@ -399,18 +399,22 @@ fn tool(entry: NamedEntry, warnings: &mut Vec<String>) -> Tool {
             one_line(&mask(pattern), 80)
         ));
     }
-    let object = |key: &str| match fields.get(key) {
-        Some(Value::Object(object)) => Some(Arc::new(object.clone())),
+    let mut object = |key: &str| match fields.get_mut(key) {
+        Some(schema @ Value::Object(_)) => match schema.take() {
+            Value::Object(schema) => Some(Arc::new(schema)),
+            _ => None,
+        },
         _ => None,
     };
+    let (input_schema, output_schema) = (object("inputSchema").unwrap_or_default(), object("outputSchema"));
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let annotations = fields.get("annotations");
     let hint = |key: &str| annotations.and_then(|annotations| annotations.get(key)).and_then(Value::as_bool);
     Tool {
         title: text(fields.get("title")).or_else(|| text(annotations.and_then(|annotations| annotations.get("title")))),
         description: text(fields.get("description")).unwrap_or_default(),
-        input_schema: object("inputSchema").unwrap_or_default(),
-        output_schema: object("outputSchema"),
+        input_schema,
+        output_schema,
         annotations: Annotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
