@@ -3,6 +3,7 @@
 mod call;
 mod error;
 mod hook_agent;
+pub mod json_memory;
 mod level;
 mod name;
 mod raw_json;

@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value};
 
+use crate::model::json_memory::{KEY_BYTES, VALUE_BYTES};
 use crate::server::transport::ledger::size;
 use crate::settings::Limits;
-
-/// What a value of a parsed message takes in addition to its text.
-const VALUE_OVERHEAD: usize = 48;
 
 /// The budget of one agent, which is also part of the budget of all.
 pub struct ByteBudget {
@@ -93,11 +91,11 @@ impl Drop for Reserved {
 
 /// How much memory arguments take.
 pub fn memory_of_fields(fields: &Map<String, Value>) -> usize {
-    fields.iter().map(|(key, value)| key.len() + memory_of_value(value)).sum()
+    fields.iter().map(|(key, value)| KEY_BYTES + key.len() + memory_of_value(value)).sum()
 }
 
 fn memory_of_value(value: &Value) -> usize {
-    VALUE_OVERHEAD
+    VALUE_BYTES
         + match value {
             Value::String(text) => text.len(),
             Value::Array(items) => items.iter().map(memory_of_value).sum(),
@@ -106,30 +104,10 @@ fn memory_of_value(value: &Value) -> usize {
         }
 }
 
-/// How much memory a JSON text takes when it is parsed. Many small values take more than their text.
-pub fn memory_of(text: &[u8]) -> usize {
-    let (mut values, mut in_string, mut escaped) = (0, false, false);
-    for byte in text {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b',' | b'[' | b'{' if !in_string => values += 1,
-            _ => {}
-        }
-    }
-    text.len() + values * VALUE_OVERHEAD
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::settings::Settings;
-
-    #[test]
-    fn small_values_take_more_memory_than_their_text() {
-        assert_eq!(memory_of(br#"{"a":"x,[{\",\\","b":[]}"#), 24 + 3 * VALUE_OVERHEAD);
-    }
 
     #[test]
     fn agents_share_one_budget_and_return_what_they_took() {

@@ -64,7 +64,7 @@ impl Catalog {
                 if !agent.view.shows(&offered.id) || !listed(&offered.ruling) {
                     continue;
                 }
-                let Some(mut fields) = shown_tool(&offered.tool.raw) else { continue };
+                let Some(mut fields) = shown_tool(offered.tool.definition()) else { continue };
                 if agent.view.result_limit.is_some() {
                     // The structured part of a long result is left out, which its schema does not allow.
                     fields.shift_remove("outputSchema");
@@ -83,7 +83,7 @@ impl Catalog {
                 let thing = (server.clone(), prompt.name.clone());
                 let name = names::insert(&mut catalog.prompt_names, agent.name_limit, server, &prompt.name, thing);
                 prompts.extend(name.map(|name| {
-                    let mut fields = visible_fields(&prompt.raw);
+                    let mut fields = visible_fields(prompt.raw.as_ref().clone());
                     conform::prompt(&mut fields);
                     renamed(fields, "name", name)
                 }));
@@ -118,7 +118,7 @@ impl Catalog {
         }
         let listed = |key: &str, addresses: Vec<Address<'_>>| -> Vec<Value> {
             let shown = |address: Address<'_>| {
-                let mut fields = visible_fields(address.raw);
+                let mut fields = visible_fields(address.raw.clone());
                 conform::resource(&mut fields, key);
                 renamed(fields, key, address.shown)
             };
@@ -226,14 +226,13 @@ fn is_own_program(view: &ServerView) -> bool {
 }
 
 /// A tool as its server described it, without what an agent may not be able to parse. `None` if nothing useful is left.
-fn shown_tool(raw: &Value) -> Option<Map<String, Value>> {
-    let mut fields = visible_fields(raw);
+fn shown_tool(definition: Value) -> Option<Map<String, Value>> {
+    let mut fields = visible_fields(definition);
     conform::tool(&mut fields).is_ok().then_some(fields)
 }
 
 /// An entry as its server described it. Hidden characters are as visible as they are to the user.
-fn visible_fields(raw: &Value) -> Map<String, Value> {
-    let mut entry = raw.clone();
+fn visible_fields(mut entry: Value) -> Map<String, Value> {
     show_hidden(&mut entry);
     match entry {
         Value::Object(fields) => fields,

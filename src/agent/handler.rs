@@ -299,6 +299,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let agent = self.agent_view(&context);
+        self.check_subscription(&agent, &request.uri).await?;
         let (server, own) = self.find_uri(&agent, CallKind::Subscription, &request.uri).await?;
         let _permit = self.acquire_permit()?;
         tokio::select! {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
@@ -33,7 +33,7 @@ use super::{AgentOptions, Endpoint};
 use crate::engine::folders::ClaimedBy;
 use crate::paths::make_private_folder;
 use crate::policy::hex;
-use connections::Connections;
+use connections::{Connections, RequestPeer};
 
 const PATH: &str = "/mcp";
 /// A session that is idle for this long is closed, because agents may leave without closing it.
@@ -104,6 +104,7 @@ impl HttpEndpoint {
         let (handlers, calls) = (Arc::new(Semaphore::new(limits.agents)), Semaphore::new(limits.agent_calls));
         let calls = Arc::new(calls);
         let budget = Arc::new(ByteBudget::new(&limits, endpoint.pending_bytes.clone()));
+        let messages = (limits.message_bytes, budget.clone());
         let (limit, workflow) = (limits.agents, new_workflow());
         let make = move || {
             let Ok(permit) = handlers.clone().try_acquire_owned() else {
@@ -116,10 +117,11 @@ impl HttpEndpoint {
         let service = StreamableHttpService::new(make, sessions, config);
         let router = Router::new()
             .route_service(PATH, service)
-            .layer(middleware::from_fn_with_state(limits.message_bytes, core_tasks::rewrite))
+            .layer(middleware::from_fn_with_state(messages, core_tasks::rewrite))
             .layer(middleware::from_fn(raw_results::unpack))
             .layer(middleware::from_fn_with_state(token.digest.clone(), admit));
-        axum::serve(Connections::new(listener, limits.agent_calls), router).await
+        let service = router.into_make_service_with_connect_info::<RequestPeer>();
+        axum::serve(Connections::new(listener, limits.agent_calls), service).await
     }
 }
 
@@ -129,6 +131,9 @@ async fn admit(State(token): State<Arc<[u8]>>, request: Request, next: Next) -> 
     let header = header.and_then(|value| value.split_once(' '));
     let bearer = header.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
     if bearer.is_some_and(|bearer| *digest(bearer) == *token) {
+        if let Some(ConnectInfo(RequestPeer(peer))) = request.extensions().get() {
+            peer.admit();
+        }
         return next.run(request).await;
     }
     tracing::warn!("rejected a request without the token");

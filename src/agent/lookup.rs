@@ -12,6 +12,9 @@ use super::session::AgentView;
 use crate::model::{CallKind, ServerName, Subject};
 use crate::text::one_line;
 
+/// Longer URIs cannot be subscribed to. A subscription keeps its URI.
+pub const MAX_URI_BYTES: usize = 8 << 10;
+
 impl Handler {
     /// What the catalog has. An agent that remembers a name may use it before the server has started, so an unknown one
     /// waits for the servers that are starting. The error is the catalog that does not have it.
@@ -37,7 +40,7 @@ impl Handler {
             return Ok(found);
         }
         let error = unknown_uri(uri);
-        self.record_unknown(agent, kind, &format!("{}{uri}", Subject::RESOURCE), &error).await;
+        self.record_refused(agent, kind, &format!("{}{uri}", Subject::RESOURCE), "unknown", &error).await;
         Err(error)
     }
 
@@ -51,12 +54,33 @@ impl Handler {
             return Ok(found);
         }
         let error = ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);
-        self.record_unknown(agent, kind, &format!("{}{name}", Subject::PROMPT), &error).await;
+        self.record_refused(agent, kind, &format!("{}{name}", Subject::PROMPT), "unknown", &error).await;
         Err(error)
     }
 
-    async fn record_unknown(&self, agent: &AgentView, kind: CallKind, name: &str, error: &ErrorData) {
+    /// Refuses a subscription over the limits.
+    pub(super) async fn check_subscription(&self, agent: &AgentView, uri: &str) -> Result<(), ErrorData> {
+        let limit = self.endpoint().engine.settings().borrow().limits.subscriptions;
+        let (by, text) = if uri.len() > MAX_URI_BYTES {
+            let text = format!("cannot subscribe: the URI is longer than {MAX_URI_BYTES} bytes");
+            ("URI too long", text)
+        } else if self.session.subscription_count() >= limit {
+            let text = format!(
+                "cannot subscribe: you have subscribed to {limit} resources (the limit is `limits.subscriptions`); \
+                 unsubscribe from one first"
+            );
+            ("limits.subscriptions", text)
+        } else {
+            return Ok(());
+        };
+        let error = ErrorData::invalid_params(text, None);
+        let name = format!("{}{}", Subject::RESOURCE, one_line(uri, 200));
+        self.record_refused(agent, CallKind::Subscription, &name, by, &error).await;
+        Err(error)
+    }
+
+    async fn record_refused(&self, agent: &AgentView, kind: CallKind, name: &str, by: &str, error: &ErrorData) {
         let reason = error.message.to_string();
-        self.endpoint().engine.refuse_unknown(agent.requester.clone(), kind, name, reason).await;
+        self.endpoint().engine.refuse_read(agent.requester.clone(), kind, name, by, reason).await;
     }
 }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Endpoint;
 use super::catalog::Catalog;
+use super::lookup::MAX_URI_BYTES;
 use super::session::{AgentView, Session};
 use crate::engine::Notice;
 use crate::engine::agents::Connected;
@@ -208,7 +209,12 @@ pub async fn listen(session: &Session, view: impl Fn() -> AgentView, subscriptio
         report(ChangedLists::ALL).await;
     }
     let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
-    let found = uris.iter().filter_map(|uri| endpoint.catalog(&agent).find_uri(uri));
+    let limit = endpoint.engine.settings().borrow().limits.subscriptions;
+    let accepted = uris.iter().filter(|uri| uri.len() <= MAX_URI_BYTES).take(limit);
+    if accepted.clone().count() < uris.len() {
+        tracing::warn!(agent = %agent.requester.name, limit, "ignored some subscriptions of an agent: too many, or a URI is too long");
+    }
+    let found = accepted.filter_map(|uri| endpoint.catalog(&agent).find_uri(uri));
     // The user may be asked about each. The other notifications continue in the meantime.
     let requester = &agent.requester.clone();
     let mut asked: FuturesUnordered<_> = found

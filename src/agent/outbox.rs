@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use serde_json::json;
 
 use super::pending_responses::{Closed, PendingResponses};
 use crate::model::RawJson;
@@ -65,8 +66,15 @@ impl Outbox {
     }
 
     /// Sends an error about a message that was not admitted. A request with the same id may be open.
-    pub fn reject(&self, error: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
-        self.respond(error, None)
+    pub fn reject(&self, id: Option<RequestId>, error: ErrorData) -> Result<(), Disconnected> {
+        match id {
+            Some(id) => self.respond(&ServerJsonRpcMessage::error(error, Some(id)), None),
+            // rmcp would leave the id out, but JSON-RPC requires it.
+            None => {
+                let message = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+                self.write([Piece::Text(format!("{message}\n").into_bytes())], WriteMode::Now)
+            }
+        }
     }
 
     /// The same for a request that was closed before.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::shape::did_you_mean;
 use crate::text::one_line;
-use index::{Index, words};
+use index::{Index, distinct_words, words};
 
 pub const FIND: &str = "find_tools";
 pub const CALL: &str = "call_tool";
@@ -22,6 +22,8 @@ const MAX_LIMIT: usize = 50;
 const MAX_BYTES: usize = 64 << 10;
 /// How many similar names are suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 5;
+/// Longer texts are not names of tools, and nothing is suggested for them.
+const MAX_NAME_BYTES: usize = 200;
 
 /// The two tools that the agent sees.
 pub fn tools(servers: &[&str]) -> Vec<Value> {
@@ -73,7 +75,7 @@ impl SearchableTools {
 
     /// The tools that match, best first. An empty query finds all of them.
     fn ranked(&self, query: &str) -> Vec<&Value> {
-        if words(query).is_empty() {
+        if distinct_words(query).is_empty() {
             return self.tools.iter().collect();
         }
         let index = self.index.get_or_init(|| Index::new(&self.tools));
@@ -144,7 +146,10 @@ pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a String>, listed_b
 
 /// The most similar names: by spelling, then by shared words.
 fn similar_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
-    let words = words(name);
+    if name.len() > MAX_NAME_BYTES {
+        return Vec::new();
+    }
+    let words = distinct_words(name);
     let mut near: Vec<&str> = did_you_mean::closest(name, names).into_iter().collect();
     let mut sharing: Vec<(usize, &str)> = names
         .iter()
@@ -237,5 +242,6 @@ mod tests {
             "unknown tool `fs__raed_file`; did you mean `fs__read_file` or `fs__write_file`? Use find_tools to see all tools."
         );
         assert_eq!(unknown("zzz", names.iter(), FIND), "unknown tool `zzz`. Use find_tools to see all tools.");
+        assert!(!unknown(&"fs__read_file ".repeat(20), names.iter(), FIND).contains("did you mean"));
     }
 }

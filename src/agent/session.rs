@@ -147,8 +147,12 @@ impl Session {
         drop(guard);
     }
 
+    pub fn subscription_count(&self) -> usize {
+        lock(&self.subscriptions).len()
+    }
+
     pub fn is_subscribed(&self, server: &ServerName, uri: &str) -> bool {
-        lock(&self.subscriptions).keys().any(|(name, own)| name == server && own == uri)
+        lock(&self.subscriptions).contains_key(&(server.clone(), uri.to_owned()))
     }
 }
 

@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{QUESTION, RunningCall, send_progress};
@@ -43,6 +44,9 @@ const DEFAULT_TTL: Duration = Duration::from_secs(600);
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 /// How many tasks of all agents are kept.
 const MAX_TASKS: usize = 256;
+/// How much memory the results of all tasks may take, and those of one session. The oldest are dropped first.
+const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES_OF_SESSION: usize = 32 << 20;
 pub const METHODS: [&str; 5] = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
 /// Keeps what rmcp would drop or refuse: `task` and unknown fields of a call, and requests about tasks from agents that
@@ -93,6 +97,8 @@ struct Task {
     /// The session that started it, which alone can list it.
     session: u64,
     created: Timestamp,
+    /// When it was created, for the clock of its timer.
+    started: Instant,
     ttl: Duration,
     state: watch::Sender<State>,
     /// The answer that the call waits for. Locked like the list.
@@ -117,6 +123,13 @@ impl State {
     fn is_over(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Cancelled)
     }
+
+    fn result_bytes(&self) -> usize {
+        match self {
+            Self::Done { raw, .. } => raw.get().len(),
+            Self::Working(_) | Self::Asking(_) | Self::Cancelled => 0,
+        }
+    }
 }
 
 impl Tasks {
@@ -126,7 +139,6 @@ impl Tasks {
 
     fn insert(&self, task: Arc<Task>) -> Result<(), McpError> {
         let mut tasks = self.lock();
-        tasks.retain(|_, task| !task.is_expired());
         if tasks.len() >= MAX_TASKS {
             let text = format!("too many tasks: the limit is {MAX_TASKS}");
             return Err(ErrorData::new(ErrorCode(-32_000), text, None));
@@ -137,17 +149,32 @@ impl Tasks {
 
     fn find(&self, params: &Value) -> Result<Arc<Task>, McpError> {
         let id = params.get("taskId").and_then(Value::as_str).unwrap_or_default();
-        let found = self.lock().get(id).cloned().filter(|task| !task.is_expired());
+        let found = self.lock().get(id).cloned();
         found.ok_or_else(|| ErrorData::invalid_params("no such task: it has ended or expired", None))
+    }
+
+    /// Drops the oldest results until the others fit. The newest one stays, whatever its size: the limit of a message bounds
+    /// it.
+    fn drop_oldest(&self, newest: &Task) {
+        let mut tasks = self.lock();
+        for (session, limit) in [(Some(newest.session), MAX_BYTES_OF_SESSION), (None, MAX_BYTES)] {
+            let is_counted = |task: &&Arc<Task>| session.is_none_or(|session| task.session == session);
+            let sizes = |task: &Arc<Task>| (task.started, task.state.borrow().result_bytes(), task.id.clone());
+            let mut results: Vec<_> = tasks.values().filter(is_counted).map(sizes).collect();
+            results.sort_unstable();
+            let mut bytes: usize = results.iter().map(|(_, bytes, _)| bytes).sum();
+            for (_, own, id) in results.into_iter().filter(|(_, own, id)| *own > 0 && *id != newest.id) {
+                if bytes <= limit {
+                    break;
+                }
+                bytes -= own;
+                tasks.remove(&id);
+            }
+        }
     }
 }
 
 impl Task {
-    /// Whether its result has been kept long enough. A task that runs is always kept.
-    fn is_expired(&self) -> bool {
-        self.created.plus(self.ttl) < Timestamp::now() && self.state.borrow().is_over()
-    }
-
     fn take_answer(&self) -> MutexGuard<'_, Option<oneshot::Sender<Value>>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -227,6 +254,7 @@ impl Handler {
             id: CallId::random().0.to_string(),
             session: self.session.number,
             created: Timestamp::now(),
+            started: Instant::now(),
             ttl,
             state: watch::Sender::new(State::Working(None)),
             answer: Mutex::default(),
@@ -247,7 +275,20 @@ impl Handler {
             }
         };
         let keeper = self.result_keeper(&context);
-        tokio::spawn(run(task, running, context, self.session.gone.clone(), keeper));
+        let (tasks, gone) = (self.endpoint().tasks.clone(), self.session.gone.clone());
+        tokio::spawn(async move {
+            run(&task, running, context, &gone, keeper).await;
+            tasks.drop_oldest(&task);
+            // Only the list keeps the result.
+            let (id, expires) = (task.id.clone(), task.started + task.ttl);
+            drop(task);
+            // An agent that has left cannot get the result, and a result is kept for some time only.
+            tokio::select! {
+                () = tokio::time::sleep_until(expires) => {}
+                () = gone.cancelled() => {}
+            }
+            tasks.lock().remove(&id);
+        });
         answer
     }
 
@@ -295,7 +336,7 @@ impl Handler {
             }
             "tasks/result" if !is_extension => self.task_result(tasks.find(&params)?).await,
             "tasks/list" if !is_extension => {
-                let own = |task: &&Arc<Task>| task.session == self.session.number && !task.is_expired();
+                let own = |task: &&Arc<Task>| task.session == self.session.number;
                 let list: Vec<_> = tasks.lock().values().filter(own).map(|task| task.fields(false)).collect();
                 Ok(json!({ "tasks": list }))
             }
@@ -340,10 +381,10 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Follows the call of a task until it ends, is cancelled, or its agent disconnects.
 async fn run(
-    task: Arc<Task>,
+    task: &Task,
     mut running: RunningCall,
     context: RequestContext<RoleServer>,
-    gone: CancellationToken,
+    gone: &CancellationToken,
     keeper: ResultKeeper,
 ) {
     let token = context.meta.get_progress_token();
@@ -383,5 +424,41 @@ fn result_of(outcome: Result<Outcome>, keeper: &ResultKeeper) -> (RawJson, bool)
             let refusal = to_raw_value(&response::refusal(&error)).unwrap_or_else(|_| RawValue::NULL.to_owned());
             (RawJson::from(refusal), true)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(tasks: &Tasks, session: u64, megabytes: usize) -> Arc<Task> {
+        let raw = RawValue::from_string(format!("\"{}\"", "x".repeat(megabytes << 20))).unwrap();
+        let task = Arc::new(Task {
+            id: CallId::random().0.to_string(),
+            session,
+            created: Timestamp::now(),
+            started: Instant::now(),
+            ttl: MAX_TTL,
+            state: watch::Sender::new(State::Done { raw: raw.into(), is_error: false }),
+            answer: Mutex::default(),
+            cancel: CancellationToken::new(),
+        });
+        tasks.insert(task.clone()).unwrap();
+        tasks.drop_oldest(&task);
+        task
+    }
+
+    #[test]
+    fn the_oldest_results_are_dropped_and_one_agent_does_not_displace_another() {
+        let tasks = Tasks::default();
+        let is_kept = |task: &Arc<Task>| tasks.lock().contains_key(&task.id);
+        let other = done(&tasks, 1, 1);
+        let results: Vec<_> = (0..4).map(|_| done(&tasks, 2, 10)).collect();
+        assert_eq!(results.iter().map(is_kept).collect::<Vec<_>>(), [false, true, true, true]);
+        assert!(is_kept(&other));
+        let huge = done(&tasks, 2, 33);
+        assert!(is_kept(&huge) && !is_kept(&results[3]), "the newest one stays");
+        let third = done(&tasks, 3, 30);
+        assert!(is_kept(&third) && is_kept(&huge) && !is_kept(&other), "all together");
     }
 }

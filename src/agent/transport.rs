@@ -8,25 +8,28 @@ use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::byte_budget::{OverBudget, memory_of};
+use super::byte_budget::OverBudget;
 use super::call_message;
 use super::direct_calls::DirectCalls;
 use super::outbox::{Disconnected, FLUSH_TIMEOUT, Outbox};
 use super::pending_responses::{Closed, PendingResponses, Rejection};
 use super::tasks;
+use crate::model::json_memory::{each_item, memory_of};
 use crate::server::heavy;
 use crate::server::transport::frame::{Frame, Frames};
 use crate::server::transport::line_writer::{LineWriter, Writer};
 use crate::server::transport::repair::{self, Outline};
+use crate::text::fix_surrogates;
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
@@ -45,7 +48,12 @@ pub struct LineTransport {
     /// Cancelled when the agent has disconnected.
     gone: CancellationToken,
     direct: Arc<DirectCalls>,
+    /// Whether the agent has sent its first request: `initialize`, or one of 2026-07-28.
+    has_begun: bool,
 }
+
+/// How many messages of a batch are read.
+const MAX_BATCH: usize = 1_000;
 
 /// A call that was rejected before it reached the engine.
 pub struct RejectedCall {
@@ -68,7 +76,8 @@ impl LineTransport {
         let (outbox, writer) = Outbox::new(write, pending.clone(), limit);
         let (ready, rejected) = Default::default();
         let frames = Frames::new(limit);
-        Self { read, frames, ready, pending, outbox, writer, limit, agent: None, rejected, records, gone, direct }
+        let (agent, has_begun) = Default::default();
+        Self { read, frames, ready, pending, outbox, writer, limit, agent, rejected, records, gone, direct, has_begun }
     }
 
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -106,23 +115,24 @@ impl LineTransport {
                 Frame::Line(line) => {
                     let line = self.frames.line(line);
                     let pending = &self.pending;
-                    let (parsed, bytes) = heavy(line.len(), || {
+                    let parsed = heavy(line.len(), || {
                         let bytes = memory_of(line);
                         // Before it is parsed, because that is what takes the memory.
                         match pending.fits(bytes) {
-                            Ok(()) => (parse(line), bytes),
-                            Err(error) => (invalid(repair::outline(line, line), over_budget(&error)), bytes),
+                            Ok(()) => parse_line(line, bytes),
+                            Err(error) => vec![(invalid(line, line, over_budget(&error)), bytes)],
                         }
                     });
-                    self.handle(parsed, bytes);
+                    for (parsed, bytes) in parsed {
+                        self.handle(parsed, bytes);
+                    }
                 }
                 // Its id may be at the end, so wait for that.
                 Frame::TooLong(_) => {}
                 Frame::TooLongEnded(flood) => {
                     let limit = self.limit;
                     let text = format!("message longer than {limit} bytes");
-                    let outline = repair::outline(&flood.head, &flood.tail);
-                    self.handle(invalid(outline, ErrorData::invalid_request(text, None)), 0);
+                    self.handle(invalid(&flood.head, &flood.tail, ErrorData::invalid_request(text, None)), 0);
                 }
             }
         }
@@ -132,7 +142,18 @@ impl LineTransport {
         match parsed {
             Parsed::Message(message) => self.admit(*message, bytes),
             Parsed::Nothing => {}
-            Parsed::Bad(id, error) => self.reject(id, error),
+            Parsed::Bad { id, error, tool } => {
+                if let Some(tool) = tool {
+                    let agent = self.agent.clone();
+                    self.rejected.push_back(RejectedCall {
+                        agent,
+                        tool,
+                        reason: "invalid message",
+                        error: error.clone(),
+                    });
+                }
+                self.reject(id, error);
+            }
         }
     }
 
@@ -141,6 +162,15 @@ impl LineTransport {
             JsonRpcMessage::Request(request) => {
                 if let ClientRequest::InitializeRequest(initialize) = &request.request {
                     self.agent = Some(initialize.params.client_info.name.clone());
+                    self.has_begun = true;
+                }
+                let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
+                self.has_begun |= request.request.get_meta().protocol_version().is_some() && !is_probe;
+                if let (false, ClientRequest::CallToolRequest(call)) = (self.has_begun, &request.request) {
+                    // rmcp refuses it.
+                    let error = ErrorData::invalid_request("a call before `initialize`", None);
+                    let (tool, reason) = (call.params.name.to_string(), "not initialized");
+                    self.rejected.push_back(RejectedCall { agent: None, tool, reason, error });
                 }
                 if let Err(rejection) = self.pending.begin(&request.id, bytes) {
                     let id = request.id.clone();
@@ -157,6 +187,8 @@ impl LineTransport {
                     return self.reject(Some(id), error);
                 }
             }
+            // They would end the session.
+            _ if !self.has_begun => return,
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
@@ -172,7 +204,7 @@ impl LineTransport {
 
     fn reject(&mut self, id: Option<RequestId>, error: ErrorData) {
         tracing::debug!(code = error.code.0, message = %error.message, "rejected a message of an agent");
-        self.outbox.reject(&ServerJsonRpcMessage::error(error, id)).ok();
+        self.outbox.reject(id, error).ok();
     }
 }
 
@@ -206,11 +238,39 @@ impl Transport<RoleServer> for LineTransport {
 enum Parsed {
     Message(Box<ClientJsonRpcMessage>),
     Nothing,
-    Bad(Option<RequestId>, ErrorData),
+    Bad {
+        id: Option<RequestId>,
+        error: ErrorData,
+        /// The tool, if it is a call.
+        tool: Option<String>,
+    },
+}
+
+/// The messages of a line, and the memory that each takes. Before 2025-06-18, a line may be a batch.
+fn parse_line(line: &[u8], bytes: usize) -> Vec<(Parsed, usize)> {
+    let line = repair::trim(line);
+    if !line.starts_with(b"[") {
+        return vec![(parse(line), bytes)];
+    }
+    let (mut parsed, mut is_cut) = (Vec::new(), false);
+    let items = std::str::from_utf8(line).map(|text| {
+        each_item(text, |item| match item.get().as_bytes() {
+            item if parsed.len() < MAX_BATCH => parsed.push((parse(item), memory_of(item))),
+            _ => is_cut = true,
+        })
+    });
+    let problem = match items {
+        Ok(Ok(())) if parsed.is_empty() => "an empty batch".to_owned(),
+        Ok(Ok(())) if is_cut => format!("a batch may have at most {MAX_BATCH} messages; the others were ignored"),
+        Ok(Ok(())) => return parsed,
+        Ok(Err(error)) => return vec![(invalid(line, line, invalid_json(&error)), bytes)],
+        Err(_) => return vec![(invalid(line, line, ErrorData::parse_error("invalid UTF-8", None)), bytes)],
+    };
+    parsed.push((Parsed::Bad { id: None, error: ErrorData::invalid_request(problem, None), tool: None }, 0));
+    parsed
 }
 
 fn parse(line: &[u8]) -> Parsed {
-    let line = line.trim_ascii();
     if line.is_empty() {
         return Parsed::Nothing;
     }
@@ -225,25 +285,48 @@ fn parse(line: &[u8]) -> Parsed {
         Err(_) => match serde_json::from_slice::<Value>(line) {
             Ok(value) => {
                 let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-                Parsed::Bad(id, ErrorData::invalid_request("not a JSON-RPC 2.0 message", None))
+                let error = ErrorData::invalid_request("not a JSON-RPC 2.0 message", None);
+                Parsed::Bad { id, error, tool: called_tool(line) }
             }
-            Err(error) => {
-                let text = format!("invalid JSON at column {}", error.column());
-                invalid(repair::outline(line, line), ErrorData::parse_error(text, None))
-            }
+            Err(error) => invalid(line, line, invalid_json(&error)),
         },
     }
 }
 
+fn invalid_json(error: &serde_json::Error) -> ErrorData {
+    ErrorData::parse_error(format!("invalid JSON at column {}", error.column()), None)
+}
+
 /// The error for a message that cannot be parsed, with its id if possible. A response becomes a failed response.
-fn invalid(outline: Option<Outline>, error: ErrorData) -> Parsed {
-    match outline {
-        Some(Outline { id, is_request: true }) => Parsed::Bad(Some(id), error),
+fn invalid(head: &[u8], tail: &[u8], error: ErrorData) -> Parsed {
+    match repair::outline(head, tail) {
         Some(Outline { id, is_request: false }) => {
             Parsed::Message(Box::new(ClientJsonRpcMessage::error(error, Some(id))))
         }
-        None => Parsed::Bad(None, error),
+        outline => Parsed::Bad { id: outline.map(|outline| outline.id), error, tool: called_tool(head) },
     }
+}
+
+/// The tool that an invalid message calls, as far as it can be read, so that the call is recorded.
+fn called_tool(message: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Call {
+        method: String,
+        #[serde(default)]
+        params: Option<Params>,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        name: Option<String>,
+    }
+    memchr::memmem::find(message, b"\"tools/call\"")?;
+    let text = String::from_utf8_lossy(message);
+    let name = match serde_json::from_str::<Call>(&fix_surrogates(&text)) {
+        Ok(call) if call.method != "tools/call" => return None,
+        Ok(call) => call.params.and_then(|params| params.name),
+        Err(_) => None,
+    };
+    Some(name.unwrap_or_else(|| "?".to_owned()))
 }
 
 fn rejection_error(rejection: &Rejection, id: &RequestId) -> ErrorData {

@@ -3,10 +3,11 @@
 //! A server writes the schema and an agent the arguments, so both may be made to take forever. Patterns run in linear
 //! time, everything that is not small runs on its own thread, and the caller waits for it only for a short time.
 
+mod fan_out;
 mod simple;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use jsonschema::PatternOptions;
@@ -14,13 +15,13 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::snapshot::OfferedTool;
-use crate::model::Violation;
+use crate::model::{ServerName, Violation};
 
 /// How many violations are reported. A bad document can have thousands.
 const MAX_VIOLATIONS: usize = 20;
 /// How long a call waits for the validation of its arguments. After that, they are sent unchecked.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
-/// How many validations may run at a time. One that exceeds its time cannot be stopped.
+/// How many validations may run at a time for each server. One that exceeds its time cannot be stopped.
 const MAX_RUNNING: usize = 4;
 /// Schemas and arguments with fewer values than this are validated by the caller.
 const FEW_VALUES: usize = 1_000;
@@ -53,7 +54,9 @@ const EXPENSIVE: &[&str] = &[
     "unevaluatedProperties",
 ];
 
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// The validations that run, by the server of their tool; those of forms have no server. The `std` lock is private to this
+/// file and held for a lookup.
+static RUNNING: Mutex<BTreeMap<Option<ServerName>, usize>> = Mutex::new(BTreeMap::new());
 
 /// A tool's input schema, compiled once.
 pub enum Checker {
@@ -70,6 +73,10 @@ impl Checker {
 
     /// `formats` also checks formats, such as dates. Calls do not: servers often state formats that they do not mean.
     fn build(schema: &Map<String, Value>, formats: bool) -> Self {
+        if fan_out::is_too_large(schema) {
+            tracing::warn!("the arguments of a tool are not checked: its schema applies too many schemas to one value");
+            return Self::Unusable;
+        }
         let mut schema = schema.clone();
         let compiled = build(&schema, formats)
             .or_else(|| {
@@ -134,7 +141,7 @@ pub fn check_form(schema: &Map<String, Value>, fields: &Map<String, Value>, form
     let (done, checked) = mpsc::channel();
     let (schema, fields) = (schema.clone(), fields.clone());
     let validate = move || Checker::build(&schema, formats).check(&fields);
-    spawn(validate, move |violations| drop(done.send(violations)));
+    spawn(None, validate, move |violations| drop(done.send(violations)));
     checked.recv_timeout(TIME_LIMIT).unwrap_or_default()
 }
 
@@ -144,27 +151,50 @@ fn start(
     arguments: &Arc<Map<String, Value>>,
     done: impl FnOnce(Vec<Violation>) + Send + 'static,
 ) -> bool {
-    let (tool, arguments) = (tool.clone(), arguments.clone());
-    !tool.is_unchecked() && spawn(move || tool.checker().check(&arguments), done)
+    let (tool, arguments, server) = (tool.clone(), arguments.clone(), tool.id.server.clone());
+    !tool.is_unchecked() && spawn(Some(server), move || tool.checker().check(&arguments), done)
 }
 
-/// Runs a validation on its own thread. False if too many have not ended.
+/// A validation that runs until this is dropped.
+struct Running(Option<ServerName>);
+
+impl Running {
+    fn begin(server: Option<ServerName>) -> Option<Self> {
+        let mut running = lock();
+        let count = running.entry(server.clone()).or_default();
+        if *count >= MAX_RUNNING {
+            let server = server.as_ref().map_or("", ServerName::as_str);
+            tracing::warn!(server, "arguments are not validated: {MAX_RUNNING} validations are still running");
+            return None;
+        }
+        *count += 1;
+        Some(Self(server))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = lock();
+        if let Some(count) = running.get_mut(&self.0) {
+            *count -= 1;
+            if *count == 0 {
+                running.remove(&self.0);
+            }
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, BTreeMap<Option<ServerName>, usize>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a validation on its own thread. False if too many of this server have not ended.
 fn spawn(
+    server: Option<ServerName>,
     validate: impl FnOnce() -> Vec<Violation> + Send + 'static,
     done: impl FnOnce(Vec<Violation>) + Send + 'static,
 ) -> bool {
-    struct Running;
-    impl Drop for Running {
-        fn drop(&mut self) {
-            RUNNING.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-    let one_more = |running| (running < MAX_RUNNING).then_some(running + 1);
-    if RUNNING.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_err() {
-        tracing::warn!("arguments are not validated: {MAX_RUNNING} validations are still running");
-        return false;
-    }
-    let running = Running;
+    let Some(running) = Running::begin(server) else { return false };
     let work = move || {
         let _running = running;
         // One that does not end must not slow down the engine. On Linux this is about the thread.
@@ -312,9 +342,13 @@ mod tests {
     }
 
     fn offered(schema: Value) -> Arc<OfferedTool> {
+        offered_by("demo", schema)
+    }
+
+    fn offered_by(server: &str, schema: Value) -> Arc<OfferedTool> {
         let raw = json!({ "name": "t", "inputSchema": schema });
         let tool = crate::server::connection::tools_from(vec![raw]).remove(0);
-        let id = crate::model::ToolId::new("demo".parse().unwrap(), "t");
+        let id = crate::model::ToolId::new(server.parse().unwrap(), "t");
         Arc::new(OfferedTool::new(
             id,
             tool,
@@ -322,21 +356,18 @@ mod tests {
         ))
     }
 
-    /// Each level applies the next one twice.
-    fn exponential() -> Value {
-        let mut levels = Map::new();
-        for level in 0..40 {
-            let next = json!({ "$ref": format!("#/$defs/{}", level + 1) });
-            levels.insert(level.to_string(), json!({ "allOf": [next, next] }));
-        }
-        levels.insert("40".to_owned(), json!({ "type": "object" }));
-        json!({ "$defs": levels, "$ref": "#/$defs/0" })
+    /// Each level of the arguments is validated twice as often as the one around it.
+    fn exponential() -> (Value, Arc<Map<String, Value>>) {
+        let schema = json!({ "$defs": { "n": { "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } } },
+            "$ref": "#/$defs/n" });
+        let deep = (0..60).fold(json!({}), |inner, _| json!({ "a": inner }));
+        (schema, Arc::new(deep.as_object().unwrap().clone()))
     }
 
     #[tokio::test]
     async fn a_schema_that_takes_forever_delays_one_call_for_a_moment() {
-        let tool = offered(exponential());
-        let arguments = Arc::new(Map::new());
+        let (schema, arguments) = exponential();
+        let tool = offered_by("forever", schema);
         let meanwhile = async {
             // The runtime has one thread: this would not run if the validation used it.
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -348,6 +379,9 @@ mod tests {
         assert!(check(&tool, &arguments).await.is_empty());
         assert!(check_now(&tool, &arguments).is_empty());
         assert!(again.elapsed() < TIME_LIMIT, "the next call does not wait");
+        let running: Vec<_> = (1..MAX_RUNNING).map(|_| Running::begin(Some(tool.id.server.clone()))).collect();
+        assert!(running.iter().all(Option::is_some) && Running::begin(Some(tool.id.server.clone())).is_none());
+        assert!(Running::begin(Some("other".parse().unwrap())).is_some(), "other servers are checked");
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use crate::policy::trust::Trusted;
 use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
 use crate::store::{CallQuery, ChainReport, ToolMetrics};
+use crate::text::mask_value;
 
 /// The result of a test run of a definition. The server does not stay running.
 #[derive(Debug, Clone)]
@@ -98,7 +99,8 @@ impl TestReport {
     fn new(state: &ServerState, took: Duration) -> Self {
         let latency_ms = millis(state.start_time.map_or(took, |start| start + state.discover_time.unwrap_or_default()));
         let success = state.status == Status::Connected;
-        let raw = |values: Vec<&Value>| values.into_iter().filter_map(Value::as_object).cloned().collect::<Vec<_>>();
+        // The names of properties may contain secrets, too. Agents need them as they are.
+        let fields = |value: &Value| mask_value(value).as_object().cloned();
         Self {
             success,
             message: match &state.error {
@@ -113,9 +115,9 @@ impl TestReport {
             },
             server_info: state.peer.as_ref().map(|peer| (peer.name.clone(), peer.version.clone())),
             protocol_version: state.peer.as_ref().map(|peer| peer.protocol_version.clone()),
-            tools: raw(state.tools.iter().map(|tool| &*tool.raw).collect()),
-            resources: raw(state.resources.iter().map(|resource| &*resource.raw).collect()),
-            prompts: raw(state.prompts.iter().map(|prompt| &*prompt.raw).collect()),
+            tools: state.tools.iter().filter_map(|tool| fields(&tool.definition())).collect(),
+            resources: state.resources.iter().filter_map(|resource| fields(&resource.raw)).collect(),
+            prompts: state.prompts.iter().filter_map(|prompt| fields(&prompt.raw)).collect(),
             latency_ms,
         }
     }

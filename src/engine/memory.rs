@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
 
 use crate::config::Definition;
@@ -71,7 +72,8 @@ impl ServerCache for PersistentCache {
 }
 
 fn text(tools: &[Arc<Tool>]) -> String {
-    let raw: Vec<&Value> = tools.iter().map(|tool| &*tool.raw).collect();
+    // As text one by one: all of them as values would take much more memory.
+    let raw: Vec<_> = tools.iter().filter_map(|tool| to_raw_value(&tool.definition()).ok()).collect();
     serde_json::to_string(&raw).unwrap_or_default()
 }
 

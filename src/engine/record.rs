@@ -49,11 +49,11 @@ impl Engine {
     }
 
     /// Records a resource or prompt that an agent asked for and that it cannot find.
-    pub async fn refuse_unknown(&self, requester: Requester, kind: CallKind, name: &str, reason: String) {
+    pub async fn refuse_read(&self, requester: Requester, kind: CallKind, name: &str, by: &str, reason: String) {
         let Ok(server) = ServerName::new(SIDECAR_NAME) else { return };
         let tool = ToolId::new(server, &one_line(name, MAX_NAME_LENGTH));
         let error = Error::InvalidParams(reason);
-        self.record_refusal(requester, (kind, tool), Arc::default(), (INVALID, "unknown"), error).await;
+        self.record_refusal(requester, (kind, tool), Arc::default(), (INVALID, by), error).await;
     }
 
     async fn record_refusal(

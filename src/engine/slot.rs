@@ -409,7 +409,7 @@ fn remarks(name: &ServerName, tools: &[Arc<Tool>], servers: &[ServerName]) -> Ve
         if has_invisible(&tool.description) || has_invisible(&tool.name) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the description of the tool `{shown}` contains invisible characters"));
-        } else if holds_hidden(&tool.raw) {
+        } else if holds_hidden(&tool.definition()) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the title or schema of the tool `{shown}` contains invisible characters"));
         }

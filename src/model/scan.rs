@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 
 /// Deeper texts are not read to their end: one bit for each level.
 const MAX_DEPTH: u32 = u128::BITS;
+/// A number with fewer digits and no exponent is not huge.
+const MAX_DIGITS: usize = 300;
 /// Strings are searched by this many bytes at a time.
 const WORD: usize = size_of::<u64>();
 
@@ -19,6 +21,7 @@ pub struct Scanner<'a> {
     depth: u32,
     deepest: u32,
     has_surrogates: bool,
+    has_huge_number: bool,
 }
 
 /// A value that a scanner has read from its first byte to its last.
@@ -66,6 +69,11 @@ impl<'a> Scanner<'a> {
     /// Whether a string contains the escape of a surrogate, alone or in a pair.
     pub fn has_surrogates(&self) -> bool {
         self.has_surrogates
+    }
+
+    /// Whether there is a number that many programs cannot represent, such as `1e999`.
+    pub fn has_huge_number(&self) -> bool {
+        self.has_huge_number
     }
 
     /// Whether the next value is an object.
@@ -241,6 +249,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn number(&mut self) -> Option<()> {
+        let start = self.at;
         self.skip_byte(b'-');
         if self.skip_byte(b'0').is_none() {
             self.digits()?;
@@ -248,9 +257,14 @@ impl<'a> Scanner<'a> {
         if self.skip_byte(b'.').is_some() {
             self.digits()?;
         }
-        if self.skip_byte(b'e').or_else(|| self.skip_byte(b'E')).is_some() {
+        let has_exponent = self.skip_byte(b'e').or_else(|| self.skip_byte(b'E')).is_some();
+        if has_exponent {
             self.skip_byte(b'+').or_else(|| self.skip_byte(b'-'));
             self.digits()?;
+        }
+        if has_exponent || self.at - start > MAX_DIGITS {
+            let number = self.text.get(start..self.at)?;
+            self.has_huge_number |= number.parse().is_ok_and(f64::is_infinite);
         }
         Some(())
     }
@@ -306,6 +320,23 @@ mod tests {
         scanner.value()?;
         let depth = scanner.deepest();
         scanner.is_at_end().then_some(depth)
+    }
+
+    #[test]
+    fn huge_numbers_are_found() {
+        let is_huge = |text: &str| {
+            let mut scanner = Scanner::new(text);
+            scanner.value().unwrap();
+            scanner.has_huge_number()
+        };
+        let digits = "9".repeat(400);
+        for huge in ["1e999", "[1,-2.5E+400]", &digits] {
+            assert!(is_huge(huge), "{huge}");
+        }
+        for other in ["1e308", "1e-999", "0e999", "123456789012345678901234567890", "\"1e999\"", &format!("0.{digits}")]
+        {
+            assert!(!is_huge(other), "{other}");
+        }
     }
 
     fn fields(text: &str) -> Option<Vec<(&str, &str)>> {

@@ -40,11 +40,28 @@ pub struct Tool {
     pub input_schema: Arc<Map<String, Value>>,
     pub output_schema: Option<Arc<Map<String, Value>>>,
     pub annotations: Annotations,
-    /// The whole definition as sent.
+    /// The definition as sent. The schemas above are `null` here, so that they are in memory only once.
     pub raw: Arc<Value>,
 }
 
 impl Tool {
+    /// The whole definition as sent.
+    pub fn definition(&self) -> Value {
+        let mut definition = self.raw.as_ref().clone();
+        for (key, schema) in [("inputSchema", Some(&self.input_schema)), ("outputSchema", self.output_schema.as_ref())]
+        {
+            if let (Some(place @ Value::Null), Some(schema)) = (definition.get_mut(key), schema) {
+                *place = Value::Object(schema.as_ref().clone());
+            }
+        }
+        definition
+    }
+
+    /// Whether its server describes both in the same way.
+    pub fn is_described_like(&self, other: &Self) -> bool {
+        self.raw == other.raw && self.input_schema == other.input_schema && self.output_schema == other.output_schema
+    }
+
     /// The name that the server knows: the URI of a resource, the name of a prompt.
     pub fn own_name(&self) -> &str {
         let prefix = match self.subject {

@@ -6,6 +6,10 @@ mod registry;
 
 pub use questions::lost;
 
+use std::sync::Arc;
+
+use serde_json::Value;
+
 use super::actions::{Action, Remedy};
 use super::answers::{self, CallLogCheck, FileSyntax};
 use super::mcp::{SentPrompt, SentResource, SentTool};
@@ -24,7 +28,7 @@ use crate::model::{self, Error, Result, Scope, millis};
 use crate::policy::GrantMatch;
 use crate::store::{self, ChainReport};
 use crate::text::lines::LineIndex;
-use crate::text::visible_text;
+use crate::text::{holds_secret, mask_value, visible_text};
 
 impl From<&ServerView> for ServerStatus {
     fn from(view: &ServerView) -> Self {
@@ -165,6 +169,15 @@ impl From<model::Annotations> for Annotations {
     }
 }
 
+/// A schema without secrets: the names of its properties may contain them. Agents get these as they are.
+fn shown_schema(schema: &Arc<super::types::Object>) -> Arc<super::types::Object> {
+    if !serde_json::to_string(schema).is_ok_and(|text| holds_secret(&text)) {
+        return schema.clone();
+    }
+    let masked = mask_value(&Value::Object(schema.as_ref().clone()));
+    Arc::new(masked.as_object().cloned().unwrap_or_default())
+}
+
 impl ToolInfo {
     pub fn new(offered: &OfferedTool, granted: &GrantMatch) -> Self {
         let tool = &offered.tool;
@@ -175,8 +188,8 @@ impl ToolInfo {
             tool: tool.name.to_string(),
             title: tool.title.as_deref().map(shown),
             description: shown(&tool.description),
-            input_schema: tool.input_schema.clone(),
-            output_schema: tool.output_schema.clone(),
+            input_schema: shown_schema(&tool.input_schema),
+            output_schema: tool.output_schema.as_ref().map(shown_schema),
             annotations: tool.annotations.into(),
             level: ruling.level,
             callable: !matches!(ruling.level, model::Level::Disable | model::Level::Deny),
@@ -397,5 +410,23 @@ impl From<interop::Exported> for answers::Exported {
             interop::Syntax::Yaml { .. } => FileSyntax::Yaml,
         };
         Self { text, syntax, path, notes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_property_shows_no_secret() {
+        let _known = crate::text::Secret::new("property-secret-81bd");
+        let schema = |name: &str| {
+            let schema = serde_json::json!({ "properties": { name: { "type": "string" } }, "required": [name] });
+            Arc::new(schema.as_object().unwrap().clone())
+        };
+        let shown = serde_json::to_string(&shown_schema(&schema("property-secret-81bd"))).unwrap();
+        assert!(!shown.contains("81bd") && shown.contains(crate::text::MASK), "{shown}");
+        let plain = schema("path");
+        assert!(Arc::ptr_eq(&shown_schema(&plain), &plain));
     }
 }

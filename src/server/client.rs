@@ -22,9 +22,11 @@ use tokio::time::Instant;
 use super::extensions;
 use super::host::Host;
 use super::transport::ledger::{ActiveCalls, Ledger, StreamRequest};
+use super::transport::repair::TooManyValues;
 use crate::model::{CallId, ServerName};
 
-/// Questions that one call may ask the user; further ones are declined.
+/// Questions that one call may ask the user, and requests to the user's model that may wait for one call. Further ones are
+/// declined.
 const QUESTIONS_PER_CALL: usize = 5;
 
 /// Our side of a connection.
@@ -47,6 +49,9 @@ impl Client {
         params: Option<Value>,
         context: RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
+        if let Some(reason) = context.extensions.get::<TooManyValues>() {
+            return Err(ErrorData::invalid_params(reason.to_string(), None));
+        }
         // On a transport with one stream per request, the call of a question is known.
         let call =
             context.extensions.get::<StreamRequest>().and_then(|StreamRequest(request)| self.ledger.call_of(request));
@@ -185,21 +190,37 @@ impl Questions {
             "roots/list" => Ok(json!({ "roots": self.roots() })),
             "elicitation/create" => Ok(self.elicit(params.unwrap_or_default(), calls).await),
             "sampling/createMessage" if self.0.host.can_sample() => {
-                let open = self.open(calls);
-                let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default());
-                match open.until_calls_end(sampled).await {
-                    Some(sampled) => sampled.map_err(|error| ErrorData::new(ErrorCode(-1), error.to_string(), None)),
-                    None => Err(ErrorData::new(ErrorCode(-1), "the call that requested it has ended", None)),
-                }
+                let sampled = self.sample(params.unwrap_or_default(), calls).await;
+                sampled.map_err(|reason| ErrorData::new(ErrorCode(-1), reason, None))
             }
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"), None)),
         }
     }
 
+    /// Lets the user's model answer, or says why not.
+    async fn sample(&self, params: Value, calls: Vec<CallId>) -> Result<Value, String> {
+        let allowed = self.allowed();
+        if lock(&self.0.open).len() >= allowed {
+            return Err(format!("too many questions: {allowed} are already waiting for the user"));
+        }
+        let open = self.open(calls);
+        let sampled = async {
+            let Ok(_turn) = self.0.one_at_a_time.acquire().await else { return Err("cancelled".to_owned()) };
+            let sampled = self.0.host.sample(self.0.server.clone(), params).await;
+            sampled.map_err(|error| error.to_string())
+        };
+        let ended = || Err("the call that requested it has ended".to_owned());
+        open.until_calls_end(sampled).await.unwrap_or_else(ended)
+    }
+
+    /// How many questions the running calls may ask. Questions outside of calls count like one call.
+    fn allowed(&self) -> usize {
+        QUESTIONS_PER_CALL * self.0.calls.borrow().len().max(1)
+    }
+
     /// Asks the user, or declines if the user cannot or should not be asked.
     pub async fn elicit(&self, params: Value, calls: Vec<CallId>) -> Value {
-        let allowed = QUESTIONS_PER_CALL * self.0.calls.borrow().len().max(1);
-        if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= allowed {
+        if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= self.allowed() {
             return json!({ "action": "decline" });
         }
         let open = self.open(calls);

@@ -140,7 +140,8 @@ impl Connection {
             return Ok(CallResult { raw, is_error: false });
         }
         let what = format!("`{}`", call.tool.tool);
-        let limits = RequestLimits { idle: options.timeout, total: options.max_timeout, setting: "timeout" };
+        let since = Instant::now();
+        let limits = RequestLimits { idle: options.timeout, total: options.max_timeout, since, setting: "timeout" };
         let _running = self.0.questions.call(&call.id);
         let name = call.tool.tool.to_string();
         let mut input = Input::default();
@@ -166,14 +167,15 @@ impl Connection {
             let answer = match task {
                 None => Answer::of(raw),
                 Some((task, form)) => {
-                    Answer::of(Box::pin(self.follow_task(task, form, &what, &call.id, &options)).await?)
+                    Answer::of(Box::pin(self.follow_task(task, form, &what, &call.id, &limits, &options)).await?)
                 }
             };
             let answer = match answer {
                 Answer::Task(raw) => {
                     let unclear = || self.protocol(format!("cannot parse the task of {what}"));
                     let task = Task::of(&raw).ok_or_else(unclear)?;
-                    let end = Box::pin(self.follow_task(task, Form::Extension, &what, &call.id, &options)).await?;
+                    let end =
+                        Box::pin(self.follow_task(task, Form::Extension, &what, &call.id, &limits, &options)).await?;
                     Answer::of(end)
                 }
                 answer => answer,
@@ -201,7 +203,7 @@ impl Connection {
 
     /// Sends a request other than a tool call; returns the result as it was sent.
     async fn send(&self, request: Request, timeout: Duration, call: Option<(&ToolCall, Sent)>) -> Result<RawJson> {
-        let limits = RequestLimits { idle: timeout, total: timeout, setting: "timeout" };
+        let limits = RequestLimits { idle: timeout, total: timeout, since: Instant::now(), setting: "timeout" };
         if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(subscription)) =
             (&request, &self.0.subscription)
         {
@@ -244,7 +246,7 @@ impl Connection {
             // The newer era has no ping; this is the cheapest request that every server answers.
             Era::Discover => ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {})),
         };
-        let limits = RequestLimits { idle: timeout, total: timeout, setting: "servers.ping-interval" };
+        let limits = RequestLimits { idle: timeout, total: timeout, since: started, setting: "servers.ping-interval" };
         match self.ask(request, "a ping", &limits, None).await {
             // A server that rejects `ping` is alive, too.
             Ok(_) | Err(Error::Protocol { .. }) => Ok(started.elapsed()),

@@ -201,14 +201,14 @@ impl SignInFlow<'_> {
         manager.set_credential_store(credentials);
 
         let metadata = discovery::discover(&mut manager, url, challenge.header.as_deref()).await.map_err(explain)?;
-        check(&metadata)?;
+        check(url, &metadata)?;
 
         let request = self.request(&mut manager, &metadata, &callback, url, &challenge).await?;
         let secret = request.client_secret.clone();
         let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| explain(error))?;
         let page = session.get_authorization_url().to_owned();
         // The library builds the URL from metadata, so it is checked again before a browser opens it.
-        endpoint("authorization_endpoint", &page)?;
+        endpoint(url, "authorization_endpoint", &page)?;
 
         let state = parse_url(&page).ok().and_then(|url| parameter(&url, "state"));
         let state = state.ok_or("the sign-in URL has no `state`")?;
@@ -286,22 +286,27 @@ impl SignInFlow<'_> {
 }
 
 /// Rejects endpoints that a browser or a token must not go to.
-fn check(metadata: &AuthorizationMetadata) -> std::result::Result<(), String> {
-    endpoint("authorization_endpoint", &metadata.authorization_endpoint)?;
-    endpoint("token_endpoint", &metadata.token_endpoint)?;
+fn check(server: &Url, metadata: &AuthorizationMetadata) -> std::result::Result<(), String> {
+    endpoint(server, "authorization_endpoint", &metadata.authorization_endpoint)?;
+    endpoint(server, "token_endpoint", &metadata.token_endpoint)?;
     match &metadata.registration_endpoint {
-        Some(address) => endpoint("registration_endpoint", address),
+        Some(address) => endpoint(server, "registration_endpoint", address),
         None => Ok(()),
     }
 }
 
-/// Allows https, and http on this machine.
-fn endpoint(name: &str, address: &str) -> std::result::Result<(), String> {
+/// Allows https. Only a server on this machine may name an endpoint on it, which may use http: others must not reach the
+/// programs of this machine, not even by the user's browser.
+fn endpoint(server: &Url, name: &str, address: &str) -> std::result::Result<(), String> {
     let url =
         parse_url(address).map_err(|reason| format!("the `{name}` of the server is not a valid URL: {reason}"))?;
+    let is_local = |url: &Url| url.host_str().is_some_and(is_loopback);
     match url.scheme() {
+        "http" | "https" if is_local(&url) && !is_local(server) => {
+            Err(format!("the `{name}` of the server is on this machine, but the server is not"))
+        }
         "https" if url.has_host() => Ok(()),
-        "http" if url.host_str().is_some_and(is_loopback) => Ok(()),
+        "http" if is_local(&url) => Ok(()),
         "http" => Err(format!("the `{name}` of the server uses http; it must use https")),
         _ => Err(format!("the `{name}` of the server is not an https URL")),
     }
@@ -326,6 +331,19 @@ fn explain(error: AuthError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_local_server_may_name_endpoints_on_this_machine() {
+        let allowed = |server: &str, address: &str| endpoint(&Url::parse(server).unwrap(), "x", address).is_ok();
+        let (local, remote) = ("http://localhost:1/mcp", "https://mcp.example.test/mcp");
+        assert!(allowed(local, "http://127.0.0.1:2/token") && allowed(local, "https://auth.example.test/token"));
+        assert!(allowed(remote, "https://auth.example.test/token"));
+        for address in
+            ["http://127.0.0.1:2/token", "https://localhost/token", "http://[::1]/", "http://auth.example.test/"]
+        {
+            assert!(!allowed(remote, address), "{address}");
+        }
+    }
 
     #[test]
     fn a_client_id_that_is_a_url_becomes_the_metadata_url() {

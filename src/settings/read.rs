@@ -485,6 +485,7 @@ mod tests {
             approvals = 10
             agents = 10
             agent-calls = 10
+            subscriptions = 10
             pending-bytes = "1 MiB"
             total-pending-bytes = "1 MiB"
             record-bytes = "1 KiB"
@@ -546,6 +547,7 @@ mod tests {
         limits.approvals: more
         limits.agents: more
         limits.agent-calls: more
+        limits.subscriptions: more
         limits.pending-bytes: more
         limits.total-pending-bytes: more
         limits.record-bytes: less

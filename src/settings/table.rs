@@ -236,6 +236,13 @@ pub(super) const ALL: &[Setting] = &[
     ),
     row(
         "limits",
+        "subscriptions",
+        "Maximum number of resources that an agent may subscribe to.",
+        Less,
+        Kind::Count(|s| &mut s.limits.subscriptions),
+    ),
+    row(
+        "limits",
         "pending-bytes",
         "How much memory the pending requests of an agent may use.",
         Less,

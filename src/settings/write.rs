@@ -219,6 +219,9 @@ mod tests {
         # Maximum pending calls of an agent.
         agent-calls = 256
 
+        # Maximum number of resources that an agent may subscribe to.
+        subscriptions = 1000
+
         # How much memory the pending requests of an agent may use.
         pending-bytes = "32 MiB"
 

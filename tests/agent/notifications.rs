@@ -3,6 +3,7 @@
 use mcp_sidecar::engine::{Action, Notice};
 use mcp_sidecar::model::{CallKind, ServerName};
 use mcp_sidecar::settings::Settings;
+use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 
 use crate::raw_agent::{Host, RawAgent};
@@ -148,6 +149,28 @@ async fn every_subscriber_of_a_resource_is_notified_until_it_unsubscribes() {
     assert!(first.notifications.iter().all(|notification| notification["method"] != "notifications/resources/updated"));
     let missing = first.ask(6, "resources/subscribe", json!({ "uri": "other://x" })).await;
     assert_eq!(missing["error"]["code"], -32002, "{missing:#}");
+}
+
+#[tokio::test]
+async fn too_many_subscriptions_and_long_uris_are_refused_and_recorded() {
+    let mut settings = Settings::default();
+    settings.limits.subscriptions = 1;
+    let host = Host::with(json!({ "demo": demo(json!({ "*": "allow-session" })) }), settings);
+    let mut agent = host.agent().await;
+    agent.ask(1, "resources/list", json!({})).await;
+    assert!(agent.ask(2, "resources/subscribe", json!({ "uri": "demo://notes" })).await["result"].is_object());
+    for (id, uri, word) in [
+        (3, "demo://notes/1".to_owned(), "limits.subscriptions"),
+        (4, format!("demo://{}", "x".repeat(9_000)), "8192 bytes"),
+    ] {
+        let refused = agent.ask(id, "resources/subscribe", json!({ "uri": uri })).await;
+        assert!(refused["error"]["message"].as_str().unwrap().contains(word), "{refused:#}");
+    }
+    let records = host.engine.calls(CallQuery::default()).await.unwrap();
+    let refused: Vec<_> = records.iter().filter(|record| !record.success).map(|record| &*record.decided_by).collect();
+    assert_eq!(refused, ["URI too long", "limits.subscriptions"]);
+    agent.ask(5, "resources/unsubscribe", json!({ "uri": "demo://notes" })).await;
+    assert!(agent.ask(6, "resources/subscribe", json!({ "uri": "demo://notes" })).await["result"].is_object());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use mcp_sidecar::settings::Settings;
 use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 
-use crate::raw_agent::Host;
+use crate::raw_agent::{Host, RawAgent};
 use crate::support::commands::resolve;
 use crate::support::harness::{demo, fixture, scripted};
 use crate::support::{Home, TestEditor, attach_to};
@@ -159,6 +159,82 @@ async fn rejected_calls_are_recorded() {
         ]
     );
     assert!(records.iter().all(|record| record.requester.name == "liner"));
+}
+
+#[tokio::test]
+async fn calls_that_are_not_valid_messages_are_recorded() {
+    let host = Host::new(json!({ "demo": demo(all()) }));
+    let mut agent = RawAgent::new(host.connect(1 << 20));
+    let call = |id: &str, name: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"demo__{name}"}}}}"#)
+    };
+    agent.say(&call("1", "early")).await;
+    assert!(agent.next().await["error"].is_object());
+    agent.initialize(json!({})).await;
+    for (line, id) in [
+        (call("1.5", "fraction"), Value::Null),
+        (call("null", "null"), Value::Null),
+        (call("2", "version").replace("2.0", "1.0"), json!(2)),
+        (call("3", r"half\ud83d"), json!(3)),
+        (call("4", "text").replace(r#"{"name":"demo__text"}"#, "[]"), json!(4)),
+    ] {
+        agent.say(&line).await;
+        let refused = agent.next().await;
+        assert_eq!(refused.get("id"), Some(&id), "{refused:#}");
+    }
+    let mut records = Vec::new();
+    while records.len() < 6 {
+        records = host.engine.calls(CallQuery::default()).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut calls: Vec<_> = records.iter().map(|record| format!("{} {}", record.tool, record.decided_by)).collect();
+    calls.sort();
+    assert_eq!(
+        calls,
+        [
+            "? invalid message",
+            "early not initialized",
+            "fraction invalid message",
+            "half\u{fffd} invalid message",
+            "null invalid message",
+            "version invalid message",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_messages_of_a_batch_are_answered_one_by_one() {
+    let host = Host::new(json!({ "demo": demo(all()) }));
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let echo = |id: i64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": "demo__echo", "arguments": { "text": "x" } } })
+    };
+    agent.send(json!([echo(2), { "jsonrpc": "2.0", "method": "notifications/x" }, echo(3), 5])).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(agent.next().await["id"].to_string());
+    }
+    ids.sort();
+    assert_eq!(ids, ["2", "3", "null"]);
+    agent.say("[]").await;
+    assert_eq!(agent.next().await["error"]["code"], -32600);
+    let pings: Vec<_> = (0..2_000).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();
+    agent.send(json!(pings)).await;
+    while !agent.next().await["error"]["message"].as_str().unwrap_or_default().starts_with("a batch may have at most") {
+    }
+}
+
+#[tokio::test]
+async fn what_comes_before_the_first_request_does_not_end_the_session() {
+    let host = Host::new(json!({}));
+    let mut agent = RawAgent::new(host.connect(1 << 20));
+    agent.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    agent.say(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
+    agent.say("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}").await;
+    assert_eq!(agent.next().await["id"], 8);
+    assert!(agent.initialize(json!({})).await["serverInfo"].is_object());
 }
 
 #[tokio::test]

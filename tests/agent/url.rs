@@ -242,3 +242,15 @@ async fn unknown_fields_of_a_call_pass_through_the_endpoint_after_a_question() {
         assert_eq!(unknown_fields::seen(&called)["priority"], version, "{called:#}");
     }
 }
+
+#[tokio::test]
+async fn a_message_of_many_small_values_is_refused_before_it_is_parsed() {
+    let site = Site::new(json!({ "*": "allow-session" })).await;
+    let arguments = json!({ "text": vec![0; 1_000_000] });
+    let params = json!({ "name": "demo__echo", "arguments": arguments });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = client().post(&site.url).body(call.to_string()).bearer_auth(&site.token);
+    let refused = request.header(CONTENT_TYPE, "application/json").send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(refused.text().await.unwrap().contains("limits.pending-bytes"));
+}

@@ -1,6 +1,8 @@
 //! Passes the tasks of 2025-11-25 and unknown fields of calls through the HTTP transport of rmcp, which drops `task` and
 //! unknown fields of a call, and answers requests about tasks only for the extension.
 
+use std::sync::Arc;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_LENGTH;
@@ -10,11 +12,19 @@ use axum::response::{IntoResponse, Response};
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
+use crate::agent::byte_budget::ByteBudget;
 use crate::agent::tasks::{METHODS, PREFIX, REQUESTED};
 use crate::agent::unknown_fields;
+use crate::model::json_memory::memory_of;
+use crate::server::heavy;
 
-/// Rewrites calls and requests about tasks. `limit` is the longest message.
-pub async fn rewrite(State(limit): State<usize>, request: Request, next: Next) -> Response {
+/// Rewrites calls and requests about tasks. Refuses messages longer than `limit`, and those that would take more memory than
+/// the budget has left, before anything parses them.
+pub async fn rewrite(
+    State((limit, budget)): State<(usize, Arc<ByteBudget>)>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
@@ -24,6 +34,9 @@ pub async fn rewrite(State(limit): State<usize>, request: Request, next: Next) -
     let Ok(message) = to_bytes(body, limit).await else {
         return (StatusCode::PAYLOAD_TOO_LARGE, format!("message longer than {limit} bytes\n")).into_response();
     };
+    if let Err(over) = heavy(message.len(), || budget.fits(memory_of(&message))) {
+        return (StatusCode::PAYLOAD_TOO_LARGE, format!("{over}\n")).into_response();
+    }
     let body = match rewritten(&message, has_tasks) {
         Some(rewritten) => {
             parts.headers.remove(CONTENT_LENGTH);

@@ -3,7 +3,7 @@
 //! The fields of a tool count with different weights, as in BM25F: a word in the name says more than one in the description.
 //! We have our own index because crates for this rank plain texts, and bring stemmers and stop words of many languages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -16,6 +16,9 @@ const K1: f64 = 1.2;
 const B: f64 = 0.6;
 /// A word of the query that is only the beginning of a word of the tool.
 const PREFIX: f64 = 0.4;
+/// How much of a query is used. All words are compared with all tools.
+const MAX_QUERY_BYTES: usize = 1_000;
+const MAX_QUERY_WORDS: usize = 32;
 /// How long the beginning of a word must be.
 const LEAST_PREFIX: usize = 3;
 
@@ -45,9 +48,7 @@ impl Index {
 
     /// The places of the tools that match, best first. Tools that match equally well keep their order.
     pub fn ranked(&self, query: &str) -> Vec<usize> {
-        let mut wanted = words(query);
-        wanted.sort_unstable();
-        wanted.dedup();
+        let wanted = distinct_words(query);
         let scored = self.tools.iter().enumerate().map(|(place, tool)| (self.score(tool, &wanted), place));
         let mut scored: Vec<(f64, usize)> = scored.filter(|(score, _)| *score > 0.0).collect();
         scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
@@ -97,6 +98,20 @@ impl Indexed {
             self.length += weight;
         }
     }
+}
+
+/// The first distinct words of a query or of a name that an agent sent.
+pub fn distinct_words(query: &str) -> Vec<String> {
+    let used = query.get(..query.floor_char_boundary(MAX_QUERY_BYTES)).unwrap_or_default();
+    let mut wanted = words(used);
+    if used.len() < query.len() {
+        // The last one may be cut.
+        wanted.pop();
+    }
+    let mut seen = HashSet::new();
+    wanted.retain(|word| seen.insert(word.clone()));
+    wanted.truncate(MAX_QUERY_WORDS);
+    wanted
 }
 
 /// Letters and digits in lower case, without the endings of plurals and verbs; `readFiles`, `read_file` and `reads files` are
@@ -227,6 +242,9 @@ mod tests {
             words("readFiles list_entries HTTPServer branches"),
             ["read", "file", "list", "entry", "httpserver", "branch"]
         );
+        assert_eq!(distinct_words(&"word file Words ".repeat(200_000)), ["word", "file"]);
+        let many: String = (0..1_000).map(|number| format!("w{number} ")).collect();
+        assert_eq!(distinct_words(&many).len(), MAX_QUERY_WORDS);
         assert_eq!(words("status this class 4 bus"), ["status", "this", "class", "4", "bus"]);
     }
 }

@@ -55,7 +55,7 @@ impl Shown {
     /// Whether an answer to this question also counts for what is there now.
     pub fn covers(&self, now: &Self) -> bool {
         self.server_change(now).is_none()
-            && self.tool.tool.raw == now.tool.tool.raw
+            && self.tool.tool.is_described_like(&now.tool.tool)
             && self.tool.ruling == now.tool.ruling
     }
 }

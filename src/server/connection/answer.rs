@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::model::{CallId, RawJson};
+use crate::model::json_memory::is_light;
+use crate::model::{CallId, RawJson, Scanner};
 use crate::server::client::Questions;
 use crate::server::heavy;
 
@@ -64,7 +65,10 @@ impl Answer {
             _ => Content::Other,
         };
         match parts.result_type.clone().and_then(|range| raw.get().get(range)) {
-            Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
+            Some("\"input_required\"") => match InputRequired::of(&raw) {
+                Some(needed) => Self::NeedsInput(needed),
+                None => Self::Other("input_required, with too many values".to_owned()),
+            },
             Some("\"task\"") if content == Content::Other => Self::Task(raw),
             Some(other) if other != "\"complete\"" && content == Content::Other => {
                 Self::Other(crate::text::one_line(other.trim_matches('"'), 60))
@@ -75,6 +79,11 @@ impl Answer {
 }
 
 impl InputRequired {
+    /// `None` if it would take too much memory.
+    pub fn of(raw: &RawValue) -> Option<Self> {
+        is_light(raw.get()).then(|| serde_json::from_str(raw.get()).unwrap_or_default())
+    }
+
     /// Answers one input request after the other.
     pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
@@ -106,32 +115,79 @@ pub fn with_content(raw: RawJson, content: Content) -> RawJson {
     heavy(raw.get().len(), || converted(raw))
 }
 
+/// The text around the content stays as it is: values of the whole result could take fifty times its size.
 fn converted(raw: RawJson) -> RawJson {
-    let mut result = match serde_json::from_str(raw.get()) {
-        Ok(Value::Object(result)) => result,
-        Ok(other) => Map::from_iter([("content".to_owned(), other)]),
-        Err(_) => return raw,
+    let text = raw.get();
+    let Some(fields) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) else {
+        return to_raw(format!(r#"{{"content":{}}}"#, content_list(text))).unwrap_or(raw);
     };
-    let content = match result.remove("content") {
-        None | Some(Value::Null) => match result.get("structuredContent") {
-            Some(structured) => json!([{ "type": "text", "text": structured.to_string() }]),
-            None => json!(other_fields(&result).map(|text| json!({ "type": "text", "text": text })).as_slice()),
+    let parts = raw.parts();
+    let content = match raw.content() {
+        None | Some("null") => match parts.structured_content.clone().and_then(|range| text.get(range)) {
+            Some(structured) => text_block(&compact(structured)),
+            None => other_fields(text).map_or_else(|| "[]".to_owned(), |fields| text_block(&fields)),
         },
-        Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
-        Some(block @ Value::Object(_)) => json!([block]),
-        Some(Value::Array(blocks)) => Value::Array(blocks),
-        Some(other) => json!([{ "type": "text", "text": other.to_string() }]),
+        Some(content) => content_list(content),
     };
-    result.insert("content".to_owned(), content);
-    to_raw_value(&result).map_or(raw, RawJson::from)
+    let converted = match &parts.content {
+        Some(range) => {
+            let before = text.get(..range.start).unwrap_or_default();
+            let after = text.get(range.end..).unwrap_or_default();
+            format!("{before}{content}{after}")
+        }
+        None if fields.trim().is_empty() => format!(r#"{{"content":{content}}}"#),
+        None => format!(r#"{{{fields},"content":{content}}}"#),
+    };
+    to_raw(converted).unwrap_or(raw)
+}
+
+fn to_raw(text: String) -> Option<RawJson> {
+    RawValue::from_string(text).ok().map(RawJson::from)
+}
+
+/// Any value as a list of content.
+fn content_list(value: &str) -> String {
+    match value.as_bytes().first() {
+        Some(b'[') => value.to_owned(),
+        Some(b'{') => format!("[{value}]"),
+        Some(b'"') => format!(r#"[{{"type":"text","text":{value}}}]"#),
+        _ if value == "null" => "[]".to_owned(),
+        _ => text_block(value),
+    }
+}
+
+/// A list of content that shows a text.
+fn text_block(text: &str) -> String {
+    format!(r#"[{{"type":"text","text":{}}}]"#, Value::from(text))
+}
+
+/// A JSON text without the whitespace between its values.
+fn compact(json: &str) -> String {
+    let (mut in_string, mut is_escaped) = (false, false);
+    let is_kept = |c: &char| {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = in_string,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+        in_string || !matches!(c, ' ' | '\n' | '\r' | '\t')
+    };
+    json.chars().filter(is_kept).collect()
 }
 
 /// The fields of a result that has neither content nor structured content, as text.
-fn other_fields(result: &Map<String, Value>) -> Option<String> {
-    let is_own = |key: &str| !matches!(key, "_meta" | "isError" | "resultType");
-    let fields: Map<_, _> =
-        result.iter().filter(|(key, _)| is_own(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
-    (!fields.is_empty()).then(|| Value::Object(fields).to_string())
+fn other_fields(result: &str) -> Option<String> {
+    let mut fields = String::new();
+    Scanner::new(result).object(|scanner, key| {
+        let value = scanner.value()?;
+        if !matches!(key, "_meta" | "isError" | "resultType" | "content") {
+            let separator = if fields.is_empty() { '{' } else { ',' };
+            fields.push_str(&format!("{separator}\"{key}\":{}", compact(value.get())));
+        }
+        Some(value)
+    })?;
+    (!fields.is_empty()).then(|| fields + "}")
 }
 
 #[cfg(test)]
@@ -158,6 +214,10 @@ mod tests {
         assert_eq!(
             shown(r#"{"isError":false,"a":1}"#),
             r#"{"isError":false,"a":1,"content":[{"type":"text","text":"{\"a\":1}"}]}"#
+        );
+        assert_eq!(
+            shown(r#"{"structuredContent":{ "a": "x \" y", "b": [1, 2] }, "content": null}"#),
+            r#"{"structuredContent":{ "a": "x \" y", "b": [1, 2] }, "content": [{"type":"text","text":"{\"a\":\"x \\\" y\",\"b\":[1,2]}"}]}"#
         );
         assert_eq!(shown("null"), r#"{"content":[]}"#);
         assert_eq!(shown(r#""hi""#), r#"{"content":[{"type":"text","text":"hi"}]}"#);

@@ -23,8 +23,9 @@ const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 pub(super) struct RequestLimits {
     /// Without a response, progress or a log message.
     pub idle: Duration,
-    /// In total.
+    /// In total, from `since` on: a call may need several requests.
     pub total: Duration,
+    pub since: Instant,
     /// The setting to name when `idle` is exceeded.
     pub setting: &'static str,
 }
@@ -101,7 +102,7 @@ impl Connection {
         limits: &RequestLimits,
     ) -> Result<T, RequestFailure> {
         let mut abandoned = CancelOnDrop { connection: self, id: Some(id.clone()) };
-        let timer = tokio::time::sleep_until(deadline(started, limits.idle.min(limits.total)));
+        let timer = tokio::time::sleep_until(deadline(started, limits.idle).min(deadline(limits.since, limits.total)));
         tokio::pin!(answer, timer);
         let answer = loop {
             tokio::select! {
@@ -111,7 +112,7 @@ impl Connection {
                     let now = Instant::now();
                     let asked = self.0.questions.asked(slot.call().as_ref());
                     let active = [slot.last_sign(), asked.last].into_iter().flatten().fold(started, Instant::max);
-                    let latest = deadline(started, limits.total.saturating_add(asked.total));
+                    let latest = deadline(limits.since, limits.total.saturating_add(asked.total));
                     let deadline = latest.min(deadline(active, limits.idle));
                     if deadline <= now {
                         let limit = if now < latest { limits.idle } else { limits.total };

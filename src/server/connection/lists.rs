@@ -31,6 +31,9 @@ pub use sanitize::{mask_secrets, truncate};
 /// How long a start waits for lists other than the tools. After that, they are requested again in the background.
 const OTHER_LISTS_WAIT: Duration = Duration::from_secs(5);
 
+/// How much of a note about an entry is shown.
+const MAX_NOTE: usize = 240;
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lists {
     pub tools: Vec<Arc<Tool>>,
@@ -201,8 +204,10 @@ impl Entries {
             }
             let (left_out, notes) = self.kind.conform(&fields);
             let shown = one_line(&mask(&name), 80);
-            warnings.extend(left_out.map(|reason| format!("agents do not see {what} `{shown}`: {reason}")));
-            warnings.extend(notes.into_iter().map(|note| format!("{what} `{shown}`: {note}")));
+            // They quote the server: names of properties, values, types.
+            let safe = |note: &str| one_line(&mask(note), MAX_NOTE);
+            warnings.extend(left_out.map(|reason| format!("agents do not see {what} `{shown}`: {}", safe(&reason))));
+            warnings.extend(notes.into_iter().map(|note| format!("{what} `{shown}`: {}", safe(&note))));
             read(NamedEntry { name, fields }, warnings)
         };
         self.found.into_iter().map(fit).collect()
@@ -316,7 +321,7 @@ async fn entries(connection: &Connection, kind: Kind, until: Option<Instant>) ->
 fn page_limits(connection: &Connection, until: Option<Instant>) -> RequestLimits {
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     let limit = left.map_or(connection.0.timeout, |left| left.min(connection.0.timeout));
-    RequestLimits { idle: limit, total: limit, setting: "timeout" }
+    RequestLimits { idle: limit, total: limit, since: Instant::now(), setting: "timeout" }
 }
 
 impl Entries {
@@ -394,18 +399,22 @@ fn tool(entry: NamedEntry, warnings: &mut Vec<String>) -> Tool {
             one_line(&mask(pattern), 80)
         ));
     }
-    let object = |key: &str| match fields.get(key) {
-        Some(Value::Object(object)) => Some(Arc::new(object.clone())),
+    let mut object = |key: &str| match fields.get_mut(key) {
+        Some(schema @ Value::Object(_)) => match schema.take() {
+            Value::Object(schema) => Some(Arc::new(schema)),
+            _ => None,
+        },
         _ => None,
     };
+    let (input_schema, output_schema) = (object("inputSchema").unwrap_or_default(), object("outputSchema"));
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let annotations = fields.get("annotations");
     let hint = |key: &str| annotations.and_then(|annotations| annotations.get(key)).and_then(Value::as_bool);
     Tool {
         title: text(fields.get("title")).or_else(|| text(annotations.and_then(|annotations| annotations.get("title")))),
         description: text(fields.get("description")).unwrap_or_default(),
-        input_schema: object("inputSchema").unwrap_or_default(),
-        output_schema: object("outputSchema"),
+        input_schema,
+        output_schema,
         annotations: Annotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),

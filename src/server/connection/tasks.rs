@@ -83,20 +83,19 @@ impl Connection {
         form: Form,
         what: &str,
         call: &CallId,
+        limits: &RequestLimits,
         options: &CallOptions,
     ) -> Result<RawJson> {
-        let started = Instant::now();
         let mut abandoned = CancelTask { connection: self, id: Some(task.task_id.clone()) };
         let id = task.task_id.clone();
         let mut reported = 0.0;
         loop {
             let asked = self.0.questions.asked(Some(call)).total;
-            let left = options.max_timeout.saturating_add(asked).saturating_sub(started.elapsed());
-            let limits = RequestLimits { idle: options.timeout, total: left, setting: "timeout" };
+            let left = limits.total.saturating_add(asked).saturating_sub(limits.since.elapsed());
             match task.status.as_str() {
                 "completed" | "failed" | "input_required" if form == Form::Core => {
                     // It also delivers the questions that the task waits for.
-                    let result = self.ask_task("tasks/result", json!({ "taskId": id }), call, &limits).await;
+                    let result = self.ask_task("tasks/result", json!({ "taskId": id }), call, limits).await;
                     if result.is_ok() {
                         abandoned.id = None;
                     }
@@ -137,14 +136,14 @@ impl Connection {
                 progress.try_send(Progress { progress: reported, message, ..Progress::default() }).ok();
             }
             tokio::time::sleep(task.interval().min(left)).await;
-            let status = self.ask_task("tasks/get", json!({ "taskId": id }), call, &limits).await?;
+            let status = self.ask_task("tasks/get", json!({ "taskId": id }), call, limits).await?;
             let unclear = || self.protocol(format!("cannot parse the status of the task of {what}"));
             task = Task::of(&status).ok_or_else(unclear)?;
             if task.status == "input_required" && form == Form::Extension {
-                let needed: InputRequired = serde_json::from_str(status.get()).unwrap_or_default();
+                let needed = InputRequired::of(&status).ok_or_else(unclear)?;
                 let input = needed.ask(&self.0.questions, Some(call)).await;
                 let params = json!({ "taskId": id, "inputResponses": input.responses.unwrap_or_default() });
-                self.ask_task("tasks/update", params, call, &limits).await?;
+                self.ask_task("tasks/update", params, call, limits).await?;
             }
         }
     }
@@ -184,7 +183,12 @@ impl CancelTask<'_> {
         let connection = self.connection.clone();
         Some(async move {
             let request = CustomRequest::new("tasks/cancel", Some(json!({ "taskId": id })));
-            let limits = RequestLimits { idle: CANCEL_TIMEOUT, total: CANCEL_TIMEOUT, setting: "timeout" };
+            let limits = RequestLimits {
+                idle: CANCEL_TIMEOUT,
+                total: CANCEL_TIMEOUT,
+                since: Instant::now(),
+                setting: "timeout",
+            };
             let request = ClientRequest::CustomRequest(request);
             if let Err(error) = connection.ask(request, "`tasks/cancel`", &limits, None).await {
                 tracing::debug!(server = %connection.0.name, %error, "cannot cancel a task");

@@ -77,6 +77,7 @@ impl Fake {
 #[derive(Default)]
 struct FakeHost {
     elicits: bool,
+    samples: bool,
     asked: AtomicUsize,
     /// The maximum number of concurrent questions.
     together: AtomicUsize,
@@ -93,6 +94,20 @@ impl Host for Arc<FakeHost> {
     }
     fn can_elicit(&self) -> bool {
         self.elicits
+    }
+    fn can_sample(&self) -> bool {
+        self.samples
+    }
+    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
+        let host = self.clone();
+        Box::pin(async move {
+            host.asked.fetch_add(1, Ordering::SeqCst);
+            let now = host.now.fetch_add(1, Ordering::SeqCst) + 1;
+            host.together.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(host.delay).await;
+            host.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!({ "model": "m" }))
+        })
     }
     fn elicit(&self, server: ServerName, calls: Vec<CallId>, params: Value) -> BoxFuture<'static, Result<Value>> {
         let host = self.clone();

@@ -44,7 +44,7 @@ async fn exchange(url: &Url, client: &Client, challenge: Challenge<'_>) -> Resul
     let (credentials, flow_result) = tokens::in_memory();
     manager.set_credential_store(credentials);
     let metadata = discover(&mut manager, url, challenge.header).await.map_err(failed)?;
-    check(&metadata).map_err(RemoteError::InvalidConfig)?;
+    check(url, &metadata).map_err(RemoteError::InvalidConfig)?;
     // Trying again does not help until the definition changes.
     let invalid = |why: &str| {
         let id = one_line(&client.id, 80);

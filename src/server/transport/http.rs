@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ledger::Ledger;
-use super::net::{Inbox, InboxSender, Origin, RemoteError, inbox};
+use super::net::{Answers, Inbox, InboxSender, Origin, RemoteError, inbox};
 use crate::config::expand::Endpoint;
 use crate::server::oauth::ServerAuth;
 use headers::MarkedTools;
@@ -48,6 +48,7 @@ struct HttpState {
     tools: Mutex<MarkedTools>,
     /// The running requests, so that each can be cancelled. Locked briefly.
     running: Mutex<HashMap<RequestId, CancellationToken>>,
+    answers: Answers,
     closed: CancellationToken,
     /// Cancelled when there is no background stream.
     no_background_stream: CancellationToken,
@@ -76,6 +77,7 @@ fn with_timeout(
         session: Mutex::default(),
         tools: Mutex::default(),
         running: Mutex::default(),
+        answers: Answers::default(),
         closed: closed.clone(),
         no_background_stream: CancellationToken::new(),
         background_settled: CancellationToken::new(),
@@ -170,7 +172,7 @@ impl HttpState {
                 tokio::spawn(async move {
                     let outcome = tokio::select! {
                         () = closed.cancelled() => Err(RemoteError::Closed),
-                        outcome = self.notify(&message) => outcome,
+                        outcome = self.answers.send(&message, self.notify(&message)) => outcome,
                     };
                     if let Err(reason) = &outcome {
                         tracing::debug!(error = %reason, "the server did not accept a notification");

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use super::repair::{self, Incoming, Parsed};
 use super::{OpenError, ServerNotice, server_info};
+use crate::model::json_memory::is_light;
 use crate::model::{CallId, RawJson, ServerName};
 use crate::text::{mask, one_line, without_colors};
 
@@ -153,14 +154,23 @@ impl Ledger {
             Incoming::Reply { id, outcome } => self.complete(&id, outcome),
             Incoming::ErrorWithoutId(error) => self.complete_without_id(error),
             Incoming::Request { id, method, params } => {
-                let mut request = match method.as_str() {
-                    "ping" => ServerRequest::PingRequest(PingRequest::default()),
-                    _ => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
+                let mut request = match (method.as_str(), params) {
+                    ("ping", _) => ServerRequest::PingRequest(PingRequest::default()),
+                    (_, Ok(params)) => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
+                    (_, Err(reason)) => {
+                        let mut request = ServerRequest::CustomRequest(CustomRequest::new(method, None));
+                        request.extensions_mut().insert(reason);
+                        request
+                    }
                 };
                 request.extensions_mut().insert(ActiveCalls(self.open_calls()));
                 Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, request)))
             }
             Incoming::Notification { method, params } => self.notice(&method, params, stream),
+            Incoming::Ignored(reason) => {
+                self.warn(format!("ignored a part of what the server sent: {reason}"));
+                None
+            }
         }
     }
 
@@ -192,7 +202,8 @@ impl Ledger {
                 state.handshake_result = Some(raw);
                 result
             }
-            Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
+            Kind::Listen if is_light(raw.get()) => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
+            Kind::Listen => ServerResult::empty(()),
             Kind::Other => {
                 if let Some(slot) = open.slot {
                     slot.put(raw);

@@ -1,6 +1,7 @@
 //! What all remote transports share: URL and headers, requests within one origin, event streams, and the inbox. `http`
 //! and `sse` implement MCP on top of it.
 
+mod answers;
 mod error;
 mod events;
 mod inbox;
@@ -11,6 +12,7 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
+pub use answers::Answers;
 pub use error::RemoteError;
 pub use events::{Event, Events};
 pub use inbox::{CloseReason, Inbox, InboxSender, inbox};

@@ -3,19 +3,23 @@
 //! Only the envelope of a message is parsed. A result stays the original text, so that large results are cheap and an
 //! invalid field in them does no harm. The ledger matches replies to requests.
 
+mod limits;
 mod quick;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::model::{ErrorData, RequestId};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::RawJson;
-use crate::text::json_reason;
+pub use limits::TooManyValues;
+use limits::{Messages, error_data, params};
+
+use crate::model::{RawJson, Scanner};
+use crate::text::{json_reason, mask, one_line};
 
 /// Deeper responses are rejected: clients would fail on them or overflow their stack.
 pub const MAX_DEPTH: usize = 96;
@@ -35,12 +39,14 @@ pub enum Incoming {
     Request {
         id: RequestId,
         method: String,
-        params: Option<Value>,
+        params: Result<Option<Value>, TooManyValues>,
     },
     Notification {
         method: String,
         params: Option<Value>,
     },
+    /// Something was ignored, and why.
+    Ignored(String),
 }
 
 /// The outcome of parsing a text.
@@ -103,14 +109,9 @@ fn read_text(text: &str) -> Parsed {
             ControlFlow::Break(ParseError::Incomplete) => Parsed::Incomplete,
             ControlFlow::Break(ParseError::Other) => after_log_text(text),
         },
-        Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(text) {
-            Ok(items) => {
-                let messages: Vec<_> = items
-                    .iter()
-                    .filter_map(|item| serde_json::from_str::<Envelope<'_>>(item.get()).ok()?.into_message())
-                    .collect();
-                if messages.is_empty() { Parsed::Junk } else { Parsed::Messages(messages) }
-            }
+        Some(b'[') => match Messages::of_batch(text) {
+            Ok(Messages { found, .. }) if found.is_empty() => Parsed::Junk,
+            Ok(Messages { found, .. }) => Parsed::Messages(found),
             Err(error) if error.is_eof() && !text.contains(']') => Parsed::Incomplete,
             Err(_) => after_log_text(text),
         },
@@ -139,18 +140,22 @@ enum ParseError {
 
 /// Parses one object after another; text after the last one is ignored.
 fn parse_objects(text: &str) -> ControlFlow<ParseError, Vec<Incoming>> {
-    let mut messages = Vec::new();
+    let mut messages = Messages::default();
     let mut first = true;
     for envelope in serde_json::Deserializer::from_str(text).into_iter::<Envelope<'_>>() {
         match envelope {
-            Ok(envelope) => messages.extend(envelope.into_message()),
+            Ok(envelope) => {
+                if !messages.add(envelope.into_message()) {
+                    break;
+                }
+            }
             Err(error) if first && error.is_eof() => return ControlFlow::Break(ParseError::Incomplete),
             Err(_) if first => return ControlFlow::Break(ParseError::Other),
             Err(_) => break,
         }
         first = false;
     }
-    ControlFlow::Continue(messages)
+    ControlFlow::Continue(messages.found)
 }
 
 /// The outer fields of a message, borrowed from its text.
@@ -176,11 +181,14 @@ impl<'a> Envelope<'a> {
             Some(Id::Absent) | None => None,
         };
         if let Some(method) = self.method {
-            let params = self.params.and_then(|params| serde_json::from_str(params.get()).ok());
+            let params = params(self.params);
             let method = method.into_owned();
-            return Some(match id {
-                Some(id) => Incoming::Request { id, method, params },
-                None => Incoming::Notification { method, params },
+            return Some(match (id, params) {
+                (Some(id), params) => Incoming::Request { id, method, params },
+                (None, Ok(params)) => Incoming::Notification { method, params },
+                (None, Err(reason)) => {
+                    Incoming::Ignored(format!("a `{}` notification: {reason}", one_line(&mask(&method), 80)))
+                }
             });
         }
         match (id, self.error, self.result) {
@@ -278,28 +286,18 @@ fn check_result(result: &RawValue) -> Result<RawJson, ErrorData> {
     if is_deeper_than(result.get().as_bytes(), MAX_DEPTH) {
         return Err(ErrorData::parse_error(format!("the response is nested deeper than {MAX_DEPTH} levels"), None));
     }
+    let mut scanner = Scanner::new(result.get());
+    scanner.value();
+    if scanner.has_huge_number() {
+        // Strict clients would reject the whole message.
+        return Err(ErrorData::parse_error("the response contains a number that is too large", None));
+    }
     let raw = match crate::text::fix_surrogates(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
         Cow::Owned(repaired) => RawValue::from_string(repaired),
     };
     raw.map(RawJson::from)
         .map_err(|error| ErrorData::parse_error(format!("cannot parse the response: {}", json_reason(&error)), None))
-}
-
-/// Accepts an error in any form: an object, an object with missing fields, or a string.
-fn error_data(raw: &RawValue) -> ErrorData {
-    let value: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
-    let code = value.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    let message = match &value {
-        Value::String(text) => text.clone(),
-        value => match value.get("message") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => "no reason given".to_owned(),
-            Some(other) => other.to_string(),
-        },
-    };
-    let code = code.map_or(ErrorCode::INTERNAL_ERROR, ErrorCode);
-    ErrorData::new(code, message, value.get("data").filter(|data| !data.is_null()).cloned())
 }
 
 fn not_utf8(message: Incoming) -> Incoming {
@@ -327,6 +325,10 @@ pub struct Nesting {
     deepest: usize,
     in_string: bool,
     escaped: bool,
+    /// For each open bracket, whether it is that of a list; the innermost is the lowest bit.
+    lists: u128,
+    /// The last byte that is neither whitespace nor in a string.
+    last: u8,
 }
 
 impl Nesting {
@@ -346,11 +348,23 @@ impl Nesting {
                 b'{' | b'[' => {
                     self.depth += 1;
                     self.deepest = self.deepest.max(self.depth);
+                    self.lists = self.lists << 1 | u128::from(*byte == b'[');
                 }
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.lists >>= 1;
+                }
+                b' ' | b'\n' | b'\r' | b'\t' => continue,
                 _ => {}
             }
+            self.last = *byte;
         }
+    }
+
+    /// Whether the next text must be a value, so that a bracket opens a part of this one.
+    pub fn expects_value(&self) -> bool {
+        let in_list = self.lists & 1 == 1;
+        !self.in_string && matches!((self.last, in_list), (b':', false) | (b'[' | b',', true))
     }
 
     /// Whether all brackets are closed.

@@ -4,11 +4,16 @@
 use std::sync::Arc;
 
 use rmcp::model::{DiscoverResult, InitializeResult, ProtocolVersion, ServerCapabilities};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::Era;
-use crate::model::PeerInfo;
+use crate::model::json_memory::{KEY_BYTES, tree_bytes};
+use crate::model::{PeerInfo, Scanner};
+
+/// How much memory the values of a handshake result may take in addition to their text.
+const MAX_TREE_BYTES: usize = 1 << 20;
 
 /// The version of a server that does not send one: the first MCP revision.
 const DEFAULT_VERSION: &str = "2024-11-05";
@@ -16,11 +21,11 @@ const DEFAULT_VERSION: &str = "2024-11-05";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 pub fn initialize_result(raw: &RawValue) -> InitializeResult {
-    if let Ok(mut result) = serde_json::from_str::<InitializeResult>(raw.get()) {
+    let sent = object(raw);
+    if let Ok(mut result) = InitializeResult::deserialize(&sent) {
         result.instructions = None;
         return result;
     }
-    let sent = object(raw);
     // What is not a text is not a version. It is refused like a version that is not known.
     let version = sent.get("protocolVersion").map_or(DEFAULT_VERSION.to_owned(), |version| match version {
         Value::String(version) => version.clone(),
@@ -39,11 +44,11 @@ pub fn initialize_result(raw: &RawValue) -> InitializeResult {
 }
 
 pub fn discover_result(raw: &RawValue) -> DiscoverResult {
-    if let Ok(mut result) = serde_json::from_str::<DiscoverResult>(raw.get()) {
+    let sent = object(raw);
+    if let Ok(mut result) = DiscoverResult::deserialize(&sent) {
         result.instructions = None;
         return result;
     }
-    let sent = object(raw);
     let versions = sent.get("supportedVersions").and_then(Value::as_array).map_or_else(Vec::new, |versions| {
         versions.iter().filter_map(|version| serde_json::from_value(version.clone()).ok()).collect()
     });
@@ -93,8 +98,35 @@ fn capabilities(sent: &Map<String, Value>) -> ServerCapabilities {
     serde_json::from_value(Value::Object(kept)).unwrap_or_default()
 }
 
+/// The fields of a handshake result, without those that would take too much memory.
 fn object(raw: &RawValue) -> Map<String, Value> {
-    serde_json::from_str(raw.get()).unwrap_or_default()
+    fields(raw.get(), 2, &mut { MAX_TREE_BYTES })
+}
+
+/// The fields of an object that fit. A field that does not fit is read in the same way, down to some `levels`.
+fn fields(object: &str, levels: usize, left: &mut usize) -> Map<String, Value> {
+    let mut found = Map::new();
+    Scanner::new(object).object(|scanner, key| {
+        let value = scanner.value()?;
+        let text = value.get();
+        let bytes = KEY_BYTES + key.len() + tree_bytes(text.as_bytes());
+        let parsed = match left.checked_sub(bytes) {
+            Some(rest) => {
+                *left = rest;
+                serde_json::from_str(text).ok()
+            }
+            None if levels > 0 && text.starts_with('{') && *left > KEY_BYTES + key.len() => {
+                *left -= KEY_BYTES + key.len();
+                Some(Value::Object(fields(text, levels - 1, left)))
+            }
+            None => None,
+        };
+        if let (Ok(key), Some(parsed)) = (serde_json::from_str(&format!("\"{key}\"")), parsed) {
+            found.insert(key, parsed);
+        }
+        Some(value)
+    });
+    found
 }
 
 fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
@@ -130,5 +162,20 @@ mod tests {
         assert_eq!(of(r#"{"capabilities":{"tools":{},"prompts":false,"logging":{}}}"#), "tools logging");
         assert_eq!(of(r#"{"capabilities":{}}"#), "");
         assert_eq!(of("{}"), "tools");
+    }
+
+    #[test]
+    fn a_field_that_takes_too_much_memory_is_left_out() {
+        let large = format!("[0{}]", ",0".repeat(100_000));
+        let sent = format!(
+            r#"{{"x":{large},"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}},"x":{large},"prompts":{{}}}},
+            "serverInfo":{{"name":"n","version":"1"}},"instructions":"{}"}}"#,
+            "i".repeat(4 << 20)
+        );
+        let info = peer_info(&raw(&sent), Era::Initialize, &ProtocolVersion::V_2025_11_25);
+        assert_eq!((&*info.name, info.capabilities.join(" ")), ("n", "tools prompts".to_owned()));
+        assert_eq!(info.instructions.map(|text| text.len()), Some(4 << 20));
+        assert!(info.raw.get("x").is_none());
+        assert!(initialize_result(&raw(&sent)).capabilities.tools.is_some());
     }
 }

@@ -14,7 +14,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::ledger::Ledger;
-use super::net::{EVENT_STREAM, Events, Inbox, InboxSender, JSON, Origin, RemoteError, Request, content_type, inbox};
+use super::net::{
+    Answers, EVENT_STREAM, Events, Inbox, InboxSender, JSON, Origin, RemoteError, Request, content_type, inbox,
+};
 use crate::config::expand::Endpoint;
 use crate::server::oauth::ServerAuth;
 
@@ -32,6 +34,7 @@ pub struct SseTransport {
 struct SseState {
     origin: Origin,
     sender: InboxSender,
+    answers: Answers,
     /// How long the server may take to send the URL for messages.
     endpoint_timeout: Duration,
     /// The URL for messages, once the server has sent it.
@@ -51,7 +54,8 @@ fn with_timeout(
 ) -> Result<SseTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), auth)?;
     let (inbox, sender) = inbox(ledger);
-    let state = Arc::new(SseState { origin, sender, endpoint_timeout, post_url: watch::Sender::new(None) });
+    let (answers, post_url) = (Answers::default(), watch::Sender::new(None));
+    let state = Arc::new(SseState { origin, sender, answers, endpoint_timeout, post_url });
     let closed = CancellationToken::new();
     tokio::spawn({
         let (state, closed) = (state.clone(), closed.clone());
@@ -78,7 +82,12 @@ impl Transport<RoleClient> for SseTransport {
             tokio::select! {
                 biased;
                 () = state.sender.closed.ended() => Err(state.sender.closed.reason().unwrap_or(RemoteError::Closed)),
-                outcome = state.post(&message) => outcome,
+                outcome = state.answers.send(&message, state.post(&message)) => {
+                    if let Err(reason) = &outcome {
+                        state.sender.close_if_fatal(reason);
+                    }
+                    outcome
+                }
             }
         }
     }
@@ -160,16 +169,12 @@ impl SseState {
             .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
         let request = Request { method: Method::POST, headers, body: Some(body), head_timeout: Some(ACCEPT_TIMEOUT) };
-        let outcome = match self.origin.fetch(&post_url, &request).await {
+        match self.origin.fetch(&post_url, &request).await {
             Ok(answer) if answer.status().is_success() => Ok(()),
             Ok(answer) if answer.status() == StatusCode::NOT_FOUND => Err(RemoteError::SessionLost),
             Ok(answer) => Err(RemoteError::status(answer.status(), "")),
             Err(reason) => Err(reason),
-        };
-        if let Err(reason) = &outcome {
-            self.sender.close_if_fatal(reason);
         }
-        outcome
     }
 }
 

@@ -146,7 +146,9 @@ impl LineTransport {
 /// Parses a line, alone or as part of a message that spans several lines.
 fn take_line(line: &[u8], partial: &mut Option<Partial>, ledger: &Ledger) -> Vec<ServerJsonRpcMessage> {
     let parsed = heavy(line.len(), || repair::read(line));
-    let is_start = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
+    let is_part = matches!(parsed, Parsed::Incomplete)
+        && partial.as_ref().is_some_and(|partial_message| partial_message.nesting.expects_value());
+    let is_start = !is_part && line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
     match (parsed, partial.as_mut()) {
         // A complete message ends a partial one, which was not a message then.
         (Parsed::Messages(messages), partial_message) if is_start || partial_message.is_none() => {

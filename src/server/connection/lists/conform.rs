@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schemas;
+use super::schemas::{self, Removed};
 use crate::model::Timestamp;
 
 type Fields = Map<String, Value>;
@@ -102,9 +102,9 @@ pub fn resource(fields: &mut Fields, key: &str) -> Vec<String> {
     notes
 }
 
-fn removed_parts(schema: &str, removed: &[String]) -> Option<String> {
-    let first = removed.first()?;
-    let more = if removed.len() > 1 { format!(" and {} more", removed.len() - 1) } else { String::new() };
+fn removed_parts(schema: &str, removed: &Removed) -> Option<String> {
+    let first = removed.first.as_ref()?;
+    let more = if removed.count > 1 { format!(" and {} more", removed.count - 1) } else { String::new() };
     Some(format!("agents get `{schema}` without `{first}`{more}: not all of them accept it"))
 }
 

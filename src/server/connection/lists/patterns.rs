@@ -1,10 +1,18 @@
 //! Finds patterns in schemas that cannot be matched in linear time. Arguments are not checked against these.
 
-use regex::RegexBuilder;
+use regex_syntax::ast::{ErrorKind, parse::Parser};
 use serde_json::{Map, Value};
 
-/// Larger patterns are not supported either, but validation finds out.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Longer patterns are not read.
+const MAX_PATTERN_BYTES: usize = 64 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    Linear,
+    /// It has look-around or back-references.
+    NeedsBacktracking,
+    Invalid,
+}
 
 /// The first unsupported pattern of a schema.
 pub fn unsupported(schema: &Map<String, Value>) -> Option<&str> {
@@ -21,15 +29,24 @@ pub fn unsupported(schema: &Map<String, Value>) -> Option<&str> {
     })
 }
 
-pub fn needs_backtracking(pattern: &str) -> bool {
+fn needs_backtracking(pattern: &str) -> bool {
     let is_suspicious = ["(?=", "(?!", "(?<"].iter().any(|part| pattern.contains(part))
         || pattern.as_bytes().windows(2).any(|pair| matches!(pair, [b'\\', b'1'..=b'9' | b'k']));
-    let compiled = || RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
-    is_suspicious
-        && compiled().is_err_and(|error| {
-            let reason = error.to_string();
-            reason.contains("look-around") || reason.contains("backreference") || reason.contains("unrecognized escape")
-        })
+    is_suspicious && syntax(pattern) == Syntax::NeedsBacktracking
+}
+
+/// Parses a pattern. It is not compiled, because a short pattern can take seconds and gigabytes to compile.
+pub fn syntax(pattern: &str) -> Syntax {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Syntax::Invalid;
+    }
+    match Parser::new().parse(pattern).map_err(|error| error.kind().clone()) {
+        Ok(_) => Syntax::Linear,
+        Err(ErrorKind::UnsupportedLookAround | ErrorKind::UnsupportedBackreference | ErrorKind::EscapeUnrecognized) => {
+            Syntax::NeedsBacktracking
+        }
+        Err(_) => Syntax::Invalid,
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,26 @@
 //! Repairs the schemas that agents get. Validators and model APIs reject a schema with one invalid keyword, and with it all
 //! tools. Removing the keyword only makes a schema accept more: calls are checked against the schema of the server.
 
-use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::patterns;
+use crate::text::{mask, one_line};
 
 const TYPES: [&str; 7] = ["object", "string", "number", "integer", "boolean", "array", "null"];
+/// How much of the path of a removed part is shown.
+const MAX_PATH: usize = 120;
+
+/// The removed parts of a schema. A server decides how many there are and how long their paths are, so only the first is kept.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// The path of the first part, as text for the user.
+    pub first: Option<String>,
+    pub count: usize,
+}
 
 /// Repairs the schema of the arguments or of the result of a tool. Returns the parts that it removed; an error if the schema
 /// cannot describe an object.
-pub fn repair(schema: &mut Map<String, Value>, is_output: bool) -> Result<Vec<String>, String> {
+pub fn repair(schema: &mut Map<String, Value>, is_output: bool) -> Result<Removed, String> {
     // Arguments and structured results are objects, so this does not change the meaning.
     match schema.get("type") {
         Some(Value::String(name)) if name != "object" && TYPES.contains(&name.as_str()) => {
@@ -21,7 +31,7 @@ pub fn repair(schema: &mut Map<String, Value>, is_output: bool) -> Result<Vec<St
         }
         _ => schema.insert("type".to_owned(), json!("object")),
     };
-    let mut repair = Repair { is_output, path: Vec::new(), removed: Vec::new() };
+    let mut repair = Repair { is_output, path: Vec::new(), removed: Removed::default(), is_tentative: false };
     repair.fields(schema);
     if is_output {
         let root = Value::Object(schema.clone());
@@ -34,7 +44,9 @@ struct Repair {
     /// Agents compile the schemas of results, all of them with one validator.
     is_output: bool,
     path: Vec<String>,
-    removed: Vec<String>,
+    removed: Removed,
+    /// The parts that are removed now are not reported.
+    is_tentative: bool,
 }
 
 impl Repair {
@@ -45,7 +57,7 @@ impl Repair {
             let Some(value) = schema.get_mut(&key) else { continue };
             self.path.push(key.clone());
             if !self.keyword(&key, value, has_type) {
-                self.removed.push(self.path.join("."));
+                self.count_removed();
                 schema.shift_remove(&key);
             }
             self.path.pop();
@@ -102,11 +114,11 @@ impl Repair {
             | "else" => self.schema(value),
             // A part of these that accepts more makes the whole accept less.
             "not" | "if" | "contains" | "oneOf" => {
-                let before = self.removed.len();
+                let before = self.removed.count;
+                let outer = std::mem::replace(&mut self.is_tentative, true);
                 let is_valid = if key == "oneOf" { self.all(value) } else { self.schema(value) };
-                let is_same = before == self.removed.len();
-                self.removed.truncate(before);
-                is_valid && is_same
+                self.is_tentative = outer;
+                is_valid && before == std::mem::replace(&mut self.removed.count, before)
             }
             "$ref" => value.is_string(),
             "nullable" => !self.is_output || (has_type && *value == true),
@@ -115,6 +127,15 @@ impl Repair {
                 !self.is_output
             }
             _ => true,
+        }
+    }
+
+    /// Counts the part at the current path as removed.
+    fn count_removed(&mut self) {
+        self.removed.count += 1;
+        if self.removed.first.is_none() && !self.is_tentative {
+            // Masked first: a truncated secret would not be recognized.
+            self.removed.first = Some(one_line(&mask(&self.path.join(".")), MAX_PATH));
         }
     }
 
@@ -139,7 +160,7 @@ impl Repair {
             Value::Bool(true) => *schema = json!({}),
             Value::Bool(false) => *schema = json!({ "not": {} }),
             _ => {
-                self.removed.push(self.path.join("."));
+                self.count_removed();
                 *schema = json!({});
             }
         }
@@ -158,7 +179,8 @@ impl Repair {
         };
         if schema.get("$ref").is_some_and(is_dangling) {
             schema.shift_remove("$ref");
-            self.removed.push("$ref".to_owned());
+            self.path = vec!["$ref".to_owned()];
+            self.count_removed();
         }
         for (key, value) in schema.iter_mut() {
             if !matches!(key.as_str(), "enum" | "const" | "default" | "examples") {
@@ -178,7 +200,7 @@ fn is_type(name: &Value) -> bool {
 
 /// Whether a pattern is certainly one of JavaScript, with its flag `u`, which rejects unknown escapes and lone brackets.
 fn is_javascript(pattern: &str) -> bool {
-    if Regex::new(pattern).is_err() && !patterns::needs_backtracking(pattern) {
+    if patterns::syntax(pattern) == patterns::Syntax::Invalid {
         return false;
     }
     let is_group = |group: &str| [":", "=", "!", "<=", "<!"].iter().any(|kind| group.starts_with(kind));
@@ -215,7 +237,7 @@ fn is_javascript(pattern: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn repaired(mut schema: Value, is_output: bool) -> (Value, Vec<String>) {
+    fn repaired(mut schema: Value, is_output: bool) -> (Value, Removed) {
         let removed = repair(schema.as_object_mut().unwrap(), is_output).unwrap();
         (schema, removed)
     }
@@ -244,8 +266,20 @@ mod tests {
                 },
             })
         );
-        let expected = ["c", "d.type", "d.exclusiveMinimum", "e.items.enum", "f.not"];
-        assert_eq!(removed, expected.map(|path| format!("properties.{path}")));
+        // `c`, `d.type`, `d.exclusiveMinimum`, `e.items.enum`, `f.not`
+        assert_eq!(removed, Removed { first: Some("properties.c".to_owned()), count: 5 });
+    }
+
+    #[test]
+    fn only_one_path_is_kept_and_it_is_short_and_masked() {
+        let secret = "path-secret-5f0c7e";
+        let _known = crate::text::Secret::new(secret);
+        let name = format!("{secret}{}", "N".repeat(10_000));
+        let parts: Map<String, Value> = (0..500).map(|n| (n.to_string(), json!({ "type": 5 }))).collect();
+        let (_, removed) = repaired(json!({ "properties": { name: { "properties": parts } } }), false);
+        assert_eq!(removed.count, 500);
+        let first = removed.first.unwrap();
+        assert!(first.starts_with("properties.•••NNN") && first.len() < 2 * MAX_PATH, "{first}");
     }
 
     #[test]
@@ -282,6 +316,8 @@ mod tests {
         for pattern in ["^a+$", "(?=x)y", "[^\\]]", "a{1,2}", "(?:a|b)?", "\\bword\\b", "[a-z\\-]"] {
             assert!(is_javascript(pattern), "{pattern}");
         }
+        // A pattern is parsed, not compiled: compiled, this one takes gigabytes.
+        assert!(is_javascript(r"((\w{1000}){1000}){1000}"));
         for pattern in ["(?i)a", "\\Aa\\z", "\\@", "a]", "}", "(?P<x>a)", "[[:alpha:]]", "[a&&b]", "[", "a\\"] {
             assert!(!is_javascript(pattern), "{pattern}");
         }

@@ -78,6 +78,45 @@ async fn a_call_may_ask_five_questions_one_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_to_the_model_wait_for_each_other_and_only_a_few_may_wait() {
+    let delay = Duration::from_secs(1);
+    let host = Arc::new(FakeHost { samples: true, delay, ..FakeHost::default() });
+    let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host.clone()).await;
+    let server = async {
+        let request = fake.expect("tools/call").await;
+        for n in 0..50 {
+            let params = json!({ "messages": [], "maxTokens": 1 });
+            fake.line(
+                json!({ "jsonrpc": "2.0", "id": n, "method": "sampling/createMessage", "params": params }).to_string(),
+            )
+            .await;
+        }
+        let mut refused = 0;
+        for _ in 0..50 {
+            refused += usize::from(fake.receive().await.get("error").is_some());
+        }
+        fake.reply(&request, json!({ "content": [] })).await;
+        refused
+    };
+    let (_, refused) = tokio::join!(call(&connection, "curious"), server);
+    assert_eq!((refused, host.asked.load(Ordering::SeqCst), host.together.load(Ordering::SeqCst)), (45, 5, 1));
+}
+
+#[tokio::test]
+async fn a_request_with_too_many_values_is_refused() {
+    let (wire, mut fake) = Fake::wired(2 << 20);
+    let (mut options, _notices) = options();
+    let limits = Arc::get_mut(&mut options.limits).unwrap();
+    limits.message_bytes = 1 << 20;
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(json!({})));
+    let _connection = connection.unwrap();
+    let large = format!("[0{}]", ",0".repeat(100_000));
+    fake.line(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{large}}}"#)).await;
+    let error = fake.receive().await["error"].take();
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32602), &json!("the params have too many values")));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_does_not_time_out_during_a_question_but_ends_with_its_server() {
     let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
     let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;

@@ -285,3 +285,25 @@ async fn the_time_in_which_the_user_is_asked_does_not_count() {
     let (result, ()) = tokio::join!(call(&connection, "slow"), server);
     assert_eq!(result, r#"{"content":["done"]}"#, "50 s for the answer and 20 s for the rest");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_total_limit_of_a_call_includes_all_rounds_of_input() {
+    let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
+    let server = async {
+        loop {
+            let request = fake.receive().await;
+            if request["method"] == "tools/call" {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                fake.reply(&request, json!({ "resultType": "input_required", "requestState": "s" })).await;
+            }
+        }
+    };
+    let started = Instant::now();
+    let options = CallOptions { max_timeout: Duration::from_secs(200), ..call_options() };
+    let permitted = permitted("endless", json!({}));
+    let result = tokio::select! {
+        result = connection.call(&permitted, options) => shown(result),
+        () = server => String::new(),
+    };
+    assert_eq!((result.split(':').next(), started.elapsed().as_secs()), (Some("timeout"), 200), "{result}");
+}

@@ -37,8 +37,12 @@ async fn unusual_responses_are_understood() {
 #[tokio::test]
 async fn a_response_over_several_lines_is_joined() {
     let pretty = "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": ID,\n  \"result\": {\n    \"content\": [\n      {\n        \"type\": \"text\",\n        \"text\": \"a } b\"\n      }\n    ]\n  }\n}";
-    let result: Value = serde_json::from_str(&answered(pretty).await).unwrap();
-    assert_eq!(result["content"][0]["text"], "a } b");
+    // Some programs break lines without indenting them.
+    let flat = pretty.replace("\n ", "\n").replace("  ", "");
+    for answer in [pretty.to_owned(), flat] {
+        let result: Value = serde_json::from_str(&answered(&answer).await).unwrap();
+        assert_eq!(result["content"][0]["text"], "a } b", "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -46,6 +50,8 @@ async fn a_truncated_message_before_a_complete_one_is_dropped() {
     let answer =
         "{\"jsonrpc\":\"2.0\",\"id\":99,\"resu\n{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[\"good\"]}}";
     assert_eq!(answered(answer).await, GOOD);
+    let lines = "{\n\"jsonrpc\":\"2.0\",\n{\n\"jsonrpc\":\"2.0\",\n\"id\":ID,\n\"result\":{\"content\":[\"good\"]}\n}";
+    assert_eq!(answered(lines).await, GOOD);
 }
 
 #[tokio::test]
@@ -64,6 +70,8 @@ async fn an_invalid_response_names_the_problem() {
     let deep = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{}{}}}"#, "[".repeat(20_000), "]".repeat(20_000));
     let deep = answered(deep).await;
     assert_eq!(deep, "protocol-error: server `fake`: the response is nested deeper than 96 levels (error -32700)");
+    let huge = answered(r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[],"a":1e999}}"#).await;
+    assert_eq!(huge, "protocol-error: server `fake`: the response contains a number that is too large (error -32700)");
 }
 
 #[tokio::test]

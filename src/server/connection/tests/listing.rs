@@ -109,7 +109,8 @@ async fn invalid_tools_do_not_affect_the_others() {
         (None, Some(false), Some("T"))
     );
     assert_eq!(hint.raw["x-vendor"], 1);
-    assert_eq!(lists.tools[0].raw["inputSchema"], json!({ "type": "object" }));
+    assert_eq!(lists.tools[0].raw["inputSchema"], Value::Null, "it is kept only once");
+    assert_eq!(lists.tools[0].definition()["inputSchema"], json!({ "type": "object" }));
 }
 
 #[tokio::test]

@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
-use super::session::{SESSION_ID, Session, pause};
+use super::session::{SESSION_ID, Session, resume_pause};
 use super::{HttpState, Report, lock};
+use crate::model::json_memory::is_light;
 use crate::text::{mask, one_line};
 
 /// Attempts in a row to resume a stream without success.
@@ -23,6 +24,8 @@ struct SentRequest {
     method: String,
     /// The revision of this request: from 2026-07-28 on it is part of the request.
     version: Option<ProtocolVersion>,
+    /// Whether it requests the first page of a list.
+    is_first_page: bool,
 }
 
 impl HttpState {
@@ -47,7 +50,8 @@ impl HttpState {
         if !is_quick(&method) {
             self.background_settled().await;
         }
-        let sent = SentRequest { id, method, version };
+        let is_first_page = value.pointer("/params/cursor").is_none();
+        let sent = SentRequest { id, method, version, is_first_page };
         let post = self.post(&value, &sent.method);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
@@ -125,7 +129,7 @@ impl HttpState {
                 }
             }
             "tools/list" if sent.version.is_some() => {
-                let changed = lock(&self.tools).learn(text);
+                let changed = lock(&self.tools).learn(text, sent.is_first_page);
                 if let Some(changed) = changed {
                     return self.sender.deliver_answer(&changed, &sent.id).await.answered;
                 }
@@ -142,10 +146,13 @@ impl HttpState {
     /// Reads an event stream up to our response.
     async fn follow(&self, answer: Response, sent: &SentRequest, report: &mut Report) -> Result<(), RemoteError> {
         let mut events = Events::new(answer, self.origin.limit);
-        let mut failures = 0;
+        let (mut failures, mut empty) = (0, 0);
         loop {
             while let Some(event) = events.next().await? {
                 failures = 0;
+                if !event.data.is_empty() {
+                    empty = 0;
+                }
                 if self.deliver(&event.data, sent, report).await {
                     return Ok(());
                 }
@@ -155,8 +162,9 @@ impl HttpState {
                 return Err(RemoteError::StreamEnded);
             };
             let retry = events.retry();
+            empty += 1;
             events = loop {
-                tokio::time::sleep(pause(retry, failures)).await;
+                tokio::time::sleep(resume_pause(retry, failures, empty)).await;
                 failures += 1;
                 match self.stream(Some(&last_id)).await {
                     Ok(events) => break events.resuming(&last_id, retry),
@@ -185,7 +193,10 @@ impl HttpState {
             true => self.origin.read(answer).await.unwrap_or_default(),
             false => String::new(),
         };
-        let refusal = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
+        let refusal = match is_light(&body) {
+            true => serde_json::from_str::<Refusal>(&body).unwrap_or_default(),
+            false => Refusal::default(),
+        };
         if refusal.id.as_ref().is_some_and(|id| !id.is_null())
             && self.sender.deliver_answer(&body, &sent.id).await.answered
         {

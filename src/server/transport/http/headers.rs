@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::model::json_memory::{each_item, is_light};
 
 const MARK: &str = "x-mcp-header";
 
@@ -18,25 +22,59 @@ type Marked = Vec<(Vec<String>, String)>;
 pub struct MarkedTools(BTreeMap<String, Marked>);
 
 impl MarkedTools {
-    /// Reads the marks in a `tools/list` response. If a tool has invalid marks, returns the response without it.
-    pub fn learn(&mut self, answer: &str) -> Option<String> {
-        let mut answer: Value = serde_json::from_str(answer).ok()?;
-        let tools = answer.get_mut("result")?.get_mut("tools")?.as_array_mut()?;
-        let before = tools.len();
-        tools.retain(|tool| {
-            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-            match marks(tool.get("inputSchema").unwrap_or(&Value::Null)) {
-                Ok(marked) => {
-                    self.0.insert(name.to_owned(), marked);
-                    true
-                }
-                Err(reason) => {
-                    tracing::warn!(tool = name, reason, "ignored a tool with invalid `x-mcp-header` values");
-                    false
-                }
+    /// Reads the marks in a page of `tools/list`. If a tool has invalid marks, returns the response without it.
+    pub fn learn(&mut self, answer: &str, is_first_page: bool) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Answer<'a> {
+            #[serde(borrow)]
+            result: Page<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Page<'a> {
+            #[serde(borrow)]
+            tools: &'a RawValue,
+        }
+        let Answer { result: Page { tools } } = serde_json::from_str(answer).ok()?;
+        if is_first_page {
+            self.0.clear();
+        }
+        // Few servers mark anything, and then no tool has to be read.
+        memchr::memmem::find(tools.get().as_bytes(), MARK.as_bytes())?;
+        let (mut kept, mut is_changed) = (Vec::new(), false);
+        each_item(tools.get(), |tool| match self.learn_tool(tool) {
+            Ok(()) => kept.push(tool.get()),
+            Err(reason) => {
+                tracing::warn!(reason, "ignored a tool with invalid `x-mcp-header` values");
+                is_changed = true;
             }
-        });
-        (tools.len() != before).then(|| answer.to_string())
+        })
+        .ok()?;
+        let start = (tools.get().as_ptr() as usize).checked_sub(answer.as_ptr() as usize).filter(|_| is_changed)?;
+        let after = answer.get(start + tools.get().len()..)?;
+        Some(format!("{}[{}]{after}", answer.get(..start)?, kept.join(",")))
+    }
+
+    fn learn_tool(&mut self, tool: &RawValue) -> Result<(), &'static str> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Tool {
+            #[serde(default)]
+            name: String,
+            #[serde(default)]
+            input_schema: Value,
+        }
+        if memchr::memmem::find(tool.get().as_bytes(), MARK.as_bytes()).is_none() {
+            return Ok(());
+        }
+        if !is_light(tool.get()) {
+            return Err("the tool has too many values");
+        }
+        let Ok(Tool { name, input_schema }) = serde_json::from_str(tool.get()) else { return Ok(()) };
+        let marked = marks(&input_schema)?;
+        if !marked.is_empty() {
+            self.0.insert(name, marked);
+        }
+        Ok(())
     }
 
     /// Headers that repeat parts of the body, from revision 2026-07-28 on, so that a proxy can route a message without
@@ -155,7 +193,7 @@ mod tests {
     fn listed(schema: Value) -> (MarkedTools, bool) {
         let mut tools = MarkedTools::default();
         let answer = json!({ "result": { "tools": [{ "name": "t", "inputSchema": schema }, { "name": "plain", "inputSchema": {} }] } });
-        let changed = tools.learn(&answer.to_string());
+        let changed = tools.learn(&answer.to_string(), true);
         (tools, changed.is_some_and(|text| !text.contains("\"t\"") && text.contains("\"plain\"")))
     }
 
@@ -197,5 +235,23 @@ mod tests {
             assert!(listed(schema.clone()).1, "{schema}");
         }
         assert!(!listed(json!({ "properties": { "a": { "type": "string", "default": { "x-mcp-header": 1 } } } })).1);
+    }
+
+    #[test]
+    fn only_marked_tools_of_the_last_listing_are_kept() {
+        let page = |name: &str| {
+            let marked = json!({ "properties": { "a": { "type": "string", "x-mcp-header": "A" } } });
+            let tools = json!([{ "name": name, "inputSchema": marked }, { "name": "plain", "inputSchema": {} }]);
+            json!({ "result": { "tools": tools } }).to_string()
+        };
+        let mut tools = MarkedTools::default();
+        tools.learn(&page("old"), true);
+        tools.learn(r#"{"method":"notifications/message"}"#, true);
+        assert_eq!(tools.0.keys().collect::<Vec<_>>(), ["old"]);
+        tools.learn(&page("one"), true);
+        tools.learn(&page("two"), false);
+        assert_eq!(tools.0.keys().collect::<Vec<_>>(), ["one", "two"]);
+        tools.learn(r#"{"result":{"tools":[]}}"#, true);
+        assert!(tools.0.is_empty());
     }
 }

@@ -17,6 +17,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The delay before a stream is reopened if the server does not set one; doubled while nothing arrives.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The shortest delay before a broken stream is resumed; doubled a few times while it carries no message.
+const RESUME_PAUSE: Duration = Duration::from_millis(100);
 /// How long requests wait until the server has answered the first request for a background stream. Some servers send no headers
 /// before the first event.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -76,6 +78,11 @@ pub(super) fn pause(retry: Option<u64>, failures: u32) -> Duration {
     pause.min(MAX_PAUSE)
 }
 
+/// The delay before a stream is resumed after some streams in a row without a message.
+pub(super) fn resume_pause(retry: Option<u64>, failures: u32, empty: u32) -> Duration {
+    pause(retry, failures).max(RESUME_PAUSE.saturating_mul(1 << empty.min(4)))
+}
+
 impl HttpState {
     pub(super) fn has_sessions(&self) -> bool {
         lock(&self.session).has_sessions()
@@ -130,7 +137,8 @@ impl HttpState {
                     return;
                 }
             }
-            tokio::time::sleep(pause(retry, failures)).await;
+            // A server that asks for no delay would be asked again without end.
+            tokio::time::sleep(pause(retry, failures).max(PAUSE)).await;
             failures += 1;
         }
     }
@@ -177,5 +185,8 @@ mod tests {
         assert_eq!(pause(Some(86_400_000), 0), MAX_PAUSE);
         assert_eq!(pause(None, 0), PAUSE);
         assert_eq!(pause(None, 40), MAX_PAUSE);
+        assert_eq!(resume_pause(Some(500), 1, 2), Duration::from_millis(500));
+        assert_eq!(resume_pause(Some(0), 1, 0), RESUME_PAUSE);
+        assert_eq!(resume_pause(Some(0), 1, 40), 16 * RESUME_PAUSE);
     }
 }

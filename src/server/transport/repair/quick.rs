@@ -25,7 +25,9 @@ pub fn response(text: &str) -> Option<Incoming> {
         _ => None,
     })?;
     // The message itself is one level.
-    let is_flawless = scanner.is_at_end() && scanner.deepest() <= MAX_DEPTH + 1 && !scanner.has_surrogates();
+    let is_flawless = scanner.is_at_end()
+        && scanner.deepest() <= MAX_DEPTH + 1
+        && !(scanner.has_surrogates() || scanner.has_huge_number());
     let (id, (value, parts)) = (id?, result.filter(|_| is_flawless)?);
     Some(Incoming::Reply { id, outcome: Ok(RawJson::with_parts(value.to_raw(), parts)) })
 }

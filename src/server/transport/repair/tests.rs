@@ -17,8 +17,9 @@ fn one(message: Incoming) -> String {
             format!("reply {id}: error {} {}", error.code.0, error.message)
         }
         Incoming::ErrorWithoutId(error) => format!("stray error {} {}", error.code.0, error.message),
-        Incoming::Request { id, method, params: given } => format!("request {id} {method}{}", params(given)),
+        Incoming::Request { id, method, params: given } => format!("request {id} {method}{}", params(given.unwrap())),
         Incoming::Notification { method, params: given } => format!("notice {method}{}", params(given)),
+        Incoming::Ignored(reason) => format!("ignored {reason}"),
     }
 }
 
@@ -158,4 +159,32 @@ fn a_flawless_response_is_read_quickly_and_nothing_else() {
     for text in odd.into_iter().chain([r#"{"id":1,"result":"\ud83d"}"#, "", "[]", &nested(MAX_DEPTH + 1)]) {
         assert!(quick::response(text).is_none(), "{text}");
     }
+}
+
+#[test]
+fn a_line_with_too_many_messages_is_read_up_to_the_limit() {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let batch = format!("[{}{ping}]", format!("{ping},").repeat(5_000));
+    for line in [ping.repeat(5_000), batch] {
+        let Parsed::Messages(messages) = read(line.as_bytes()) else { panic!("no messages") };
+        assert_eq!(messages.len(), 1_001);
+        assert!(matches!(messages.last(), Some(Incoming::Ignored(_))));
+    }
+}
+
+#[test]
+fn params_and_error_data_with_too_many_values_are_not_parsed() {
+    let large = format!("[0{}]", ",0".repeat(100_000));
+    let notice = shown(format!(r#"{{"jsonrpc":"2.0","method":"a/b","params":{large}}}"#));
+    assert_eq!(notice, "ignored a `a/b` notification: the params have too many values");
+    let request = read(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a/b","params":{large}}}"#).as_bytes());
+    let Parsed::Messages(messages) = request else { panic!("no message") };
+    assert!(matches!(&*messages, [Incoming::Request { params: Err(TooManyValues), .. }]));
+    let error = read(format!(r#"{{"id":1,"error":{{"code":7,"message":"m","data":{large}}}}}"#).as_bytes());
+    let Parsed::Messages(messages) = error else { panic!("no message") };
+    let [Incoming::Reply { outcome: Err(error), .. }] = &*messages else { panic!("no error") };
+    assert_eq!((error.code.0, &*error.message, &error.data), (7, "m", &None));
+    // A long text is not many values.
+    let long = "x".repeat(4 << 20);
+    assert!(shown(format!(r#"{{"jsonrpc":"2.0","method":"a/b","params":["{long}"]}}"#)).starts_with("notice a/b"));
 }
