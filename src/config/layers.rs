@@ -163,9 +163,9 @@ fn read(source: &Source, content: &Content, limits: &Limits, machine: &dyn Machi
 }
 
 /// What a file contains that cannot be read or parsed. The rules of the user or the administrator are not known then, so
-/// nothing is allowed. A project file can only restrict, and so does nothing without them.
+/// nothing is allowed without a question. A project file can only restrict, and does nothing.
 fn unusable(source: &Source) -> ParsedFile {
-    let policy = matches!(source.scope, Scope::User | Scope::Managed).then(|| FilePolicy::deny_all(source.scope, 0));
+    let policy = matches!(source.scope, Scope::User | Scope::Managed).then(|| FilePolicy::unreadable(source.scope, 0));
     ParsedFile { policy, ..ParsedFile::default() }
 }
 

@@ -368,7 +368,8 @@ pub struct FilePolicy {
     pub destructive: Option<Level>,
     /// The only programs that may be started; `None` = no restriction.
     pub commands: Option<Vec<String>>,
-    /// It has an error, so it is not known what else it denies.
+    /// It has an error, so it is not known what else it denies: no call runs without a question, and none at all if it is the
+    /// administrator's.
     pub is_invalid: bool,
 }
 
@@ -387,9 +388,20 @@ impl FilePolicy {
         }
     }
 
-    /// Stands for rules that cannot be read, because of an error in this line: denies every tool and program.
-    pub fn deny_all(scope: Scope, line: u32) -> Self {
-        Self { denylist: vec![Matcher::all(line)], commands: Some(Vec::new()), is_invalid: true, ..Self::new(scope) }
+    /// Stands for rules that cannot be read at all, because of an error in this line.
+    pub fn unreadable(scope: Scope, line: u32) -> Self {
+        let mut policy = Self::new(scope);
+        policy.invalidate(line);
+        policy.commands = (scope == Scope::Managed).then(Vec::new);
+        policy
+    }
+
+    /// There is an error in this line.
+    pub fn invalidate(&mut self, line: u32) {
+        self.is_invalid = true;
+        if self.scope == Scope::Managed {
+            self.denylist.push(Matcher::all(line));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::editor::Editor;
 use crate::config::{Content, File, Loaded, Severity};
 use crate::engine::Engine;
+use crate::model::Scope;
 use crate::settings::Settings;
 use crate::store::Health;
 
@@ -90,7 +91,7 @@ async fn announce_private_folders(engine: &Engine, editor: &Editor) {
     editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::INFO, message }).await;
 }
 
-/// The files whose rules deny everything because of an error. Nobody may have them open.
+/// The files whose rules cannot be read because of an error. They may not be open in any editor.
 fn invalid_policies(loaded: &Loaded) -> Vec<String> {
     let files = loaded.config.policies.iter().filter(|policy| policy.is_invalid);
     let files = files.filter_map(|policy| loaded.file(policy.file.as_deref()?));
@@ -98,7 +99,11 @@ fn invalid_policies(loaded: &Loaded) -> Vec<String> {
         let path = file.source.path.display();
         let error = file.problems.iter().find(|problem| problem.severity == Severity::Error);
         let error = error.map_or_else(String::new, |error| format!(" ({})", error.message));
-        format!("mcp-sidecar: the rules in {path} cannot be read{error}, so no tool may run until you fix the file.")
+        let until = match file.source.scope {
+            Scope::Managed => "so no tool runs until the file is fixed",
+            _ => "so you are asked before each call until you fix the file",
+        };
+        format!("mcp-sidecar: the rules in {path} cannot be read{error}, {until}.")
     };
     files.map(message).collect()
 }

@@ -173,6 +173,12 @@ impl ServerRules {
                 format!("{location} tools.{pattern}").into()
             })
         };
+        // The user still runs what they allow now. What a broken file of the administrator denies is in its denylist.
+        let unknown = config.policies.iter().filter(|policy| policy.is_invalid && policy.scope != Scope::Managed);
+        let asked = unknown.map(|policy| {
+            let ask = [ToolRule { pattern: "*".to_owned(), level: Level::RequireApproval.into() }];
+            ToolRules::new(&ask, Applies::Always, &context, &|_| policy_source(policy, None, "policy"))
+        });
         let denied = |policies: &mut dyn Iterator<Item = &FilePolicy>| {
             policies.flat_map(|policy| listed(policy, &policy.denylist, "denylist", Level::Deny, definition)).collect()
         };
@@ -190,7 +196,7 @@ impl ServerRules {
             denylist: denied(&mut config.policies.iter().filter(|policy| !managed(policy))),
             disabled: session.disabled_of(&definition.name).iter().map(|name| RulePattern::literal(name)).collect(),
             overridden: definition.hides.iter().filter(|hidden| !hidden.scope.needs_trust()).map(overridden).collect(),
-            restrictions: definition.restrictions.iter().map(restricted).collect(),
+            restrictions: definition.restrictions.iter().map(restricted).chain(asked).collect(),
             session: ToolRules::new(&session.of(definition), Applies::Always, &context, &|pattern| {
                 format!("session level {name}.{pattern}").into()
             }),
@@ -258,7 +264,10 @@ pub(super) fn default_level(default: spec::DefaultPolicy) -> Level {
 pub(super) fn policy_source(policy: &FilePolicy, line: Option<u32>, what: &str) -> Arc<str> {
     let location = location(policy.scope, policy.file.as_deref(), line);
     match policy.is_invalid {
-        true => format!("{location} {what}, which denies everything until you fix the file").into(),
+        true if policy.scope == Scope::Managed => {
+            format!("{location} {what}, which denies everything until the file is fixed").into()
+        }
+        true => format!("{location} {what}, which cannot be read until you fix the file").into(),
         false => format!("{location} {what}").into(),
     }
 }

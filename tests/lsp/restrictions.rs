@@ -2,10 +2,10 @@
 
 use mcp_sidecar::engine::Engine;
 use mcp_sidecar::model::{Level, Scope};
-use mcp_sidecar::protocol::commands::{Approvals, ServerEnable, ServerTimeout};
+use mcp_sidecar::protocol::commands::{Approvals, ConfigReload, ServerEnable, ServerTimeout};
 use mcp_sidecar::protocol::errors::ErrorKind;
 use mcp_sidecar::protocol::events::ServerChanged;
-use mcp_sidecar::protocol::types::{ServerStatus, ShownScope, Status};
+use mcp_sidecar::protocol::types::{ApprovalKind, ServerStatus, ShownScope, Status};
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
@@ -178,30 +178,41 @@ async fn a_call_that_took_too_long_offers_to_raise_the_timeout() {
 }
 
 #[tokio::test]
-async fn nothing_runs_while_the_rules_of_a_broken_file_are_not_known() {
-    for broken in ["managed.json", "config/mcp.json"] {
+async fn nothing_runs_unasked_while_the_rules_of_a_broken_file_are_not_known() {
+    for (broken, other) in [("managed.json", "config/mcp.json"), ("config/mcp.json", "managed.json")] {
         let home = Home::new();
-        let write = |name: &str, value: &Value| {
+        let write = |name: &str, text: &str| {
             std::fs::create_dir_all(home.path("config")).unwrap();
-            std::fs::write(home.path(name), value.to_string()).unwrap();
+            std::fs::write(home.path(name), text).unwrap();
         };
-        let servers = json!({ "servers": { "mine": demo(json!({})) }, "policy": { "default": "allow" } });
-        let works = json!({ "policy": { "denylist": [{ "server": "*", "tool": "echo" }] } });
-        write(if broken == "managed.json" { "config/mcp.json" } else { "managed.json" }, &servers);
-        std::fs::write(home.path(broken), &works.to_string()[..20]).unwrap();
+        let servers = json!({ "servers": { "mine": demo(json!({ "*": "allow-always" })) } });
+        let works = json!({ "policy": { "denylist": [{ "server": "*", "tool": "echo" }] } }).to_string();
+        write(other, &servers.to_string());
+        write(broken, &works[..20]);
         let engine = Engine::start(home.paths(), Settings::default());
         let editor = open_editor(&home, &engine).await;
         let mut harness = Harness { home, engine, editor };
         let message = harness.editor.notification("window/showMessage").await["message"].to_string();
-        assert!(message.contains(broken) && message.contains("no tool may run until you fix the file"), "{message}");
-        let failed = harness.until("mine", Status::Failed).await;
-        assert!(
-            failed.error.as_ref().is_some_and(|error| error.contains("denies everything until you fix")),
-            "{failed:?}"
-        );
-        std::fs::write(harness.home.path(broken), works.to_string()).unwrap();
+        assert!(message.contains(broken) && message.contains("cannot be read"), "{message}");
+        if broken == "managed.json" {
+            let failed = harness.until("mine", Status::Failed).await;
+            let reason = failed.error.unwrap_or_default();
+            assert!(reason.contains("denies everything until the file is fixed"), "{reason}");
+        } else {
+            harness.until("mine", Status::Connected).await;
+            let call = harness.begin_call("mcp__mine__echo", json!({ "text": "x" }));
+            let question = harness.approvals(ApprovalKind::Tool, 1).await.remove(0);
+            harness.resolve(&question, "deny").await;
+            assert_eq!(harness.editor.answer(call).await.unwrap_err().kind(), Some(ErrorKind::Denied));
+        }
+        std::fs::write(harness.home.path(broken), works).unwrap();
         harness.until("mine", Status::Connected).await;
-        let error = harness.call("mcp__mine__echo", json!({ "text": "x" })).await.unwrap_err();
-        assert!(error.message.contains("denylist"), "{error}");
+        harness.run(ConfigReload {}).await;
+        let called = harness.call("mcp__mine__echo", json!({ "text": "x" })).await;
+        // A level of the administrator comes before a denylist of the user.
+        assert_eq!(
+            called.err().map(|error| error.message.contains("denylist")),
+            (broken == "managed.json").then_some(true)
+        );
     }
 }

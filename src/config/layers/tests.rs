@@ -356,18 +356,20 @@ proptest! {
     }
 }
 
-/// Which of these files deny every tool because of an error.
-fn denying(files: &[(&str, &str)]) -> Vec<String> {
+/// Which of these files have rules that cannot be read. Those of the administrator have to deny every tool.
+fn invalid(files: &[(&str, &str)]) -> Vec<String> {
     let loaded = load_files(&["/app"], files, json!({}));
-    let all = |policy: &&FilePolicy| {
-        policy.is_invalid && policy.denylist.iter().any(|one| one.server == "*" && one.tool == "*")
-    };
-    let policies = loaded.config.policies.iter().filter(all);
-    policies.map(|policy| policy.file.as_ref().unwrap().display().to_string()).collect()
+    let policies = loaded.config.policies.iter().filter(|policy| policy.is_invalid);
+    let names = policies.map(|policy| {
+        let denies_all = policy.denylist.iter().any(|one| one.server == "*" && one.tool == "*");
+        assert_eq!(denies_all, policy.scope == Scope::Managed);
+        policy.file.as_ref().unwrap().display().to_string()
+    });
+    names.collect()
 }
 
 #[test]
-fn rules_that_cannot_be_read_deny_everything() {
+fn rules_that_cannot_be_read_allow_nothing() {
     let (managed, user) = ("/etc/mcp-sidecar/mcp.json", "/home/me/.config/mcp-sidecar/mcp.json");
     let broken = [
         r#"{ "policy": { "denylist": [ { "server": "*", "to"#,
@@ -379,13 +381,13 @@ fn rules_that_cannot_be_read_deny_everything() {
         "[]",
     ];
     for text in broken {
-        assert_eq!(denying(&[(managed, text)]), [managed], "{text}");
-        assert_eq!(denying(&[(user, text)]), [user], "{text}");
+        assert_eq!(invalid(&[(managed, text)]), [managed], "{text}");
+        assert_eq!(invalid(&[(user, text)]), [user], "{text}");
     }
-    assert_eq!(denying(&[(managed, "")]), [managed], "it was written to be empty, or cut off");
-    assert_eq!(denying(&[(user, " \n")]), [""; 0], "a new file");
-    assert_eq!(denying(&[("/app/mcp.json", "{")]), [""; 0], "a project file can only restrict");
-    assert_eq!(denying(&[(user, r#"{ "policy": { "denylist": [] } }"#)]), [""; 0]);
+    assert_eq!(invalid(&[(managed, "")]), [managed], "it was written to be empty, or cut off");
+    assert_eq!(invalid(&[(user, " \n")]), [""; 0], "a new file");
+    assert_eq!(invalid(&[("/app/mcp.json", "{")]), [""; 0], "a project file can only restrict");
+    assert_eq!(invalid(&[(user, r#"{ "policy": { "denylist": [] } }"#)]), [""; 0]);
 }
 
 #[test]

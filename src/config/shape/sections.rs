@@ -14,10 +14,10 @@ use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::{Level, ToolId};
 use crate::text::lines::LineIndex;
 
-/// A value of a wrong type denies everything, because what it was meant to deny is not known.
+/// What an invalid value was meant to deny is not known, so it makes the policy invalid.
 pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> FilePolicy {
     let Some(fields) = reader.object(node, &POLICY) else {
-        return FilePolicy::deny_all(reader.scope, lines.line(node.span.start));
+        return FilePolicy::unreadable(reader.scope, lines.line(node.span.start));
     };
     let mut policy = FilePolicy::new(reader.scope);
     if let Some(member) = fields.get("default") {
@@ -39,12 +39,14 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> FilePo
         }
     }
     if let Some(member) = fields.get("denylist") {
-        let entries = matchers(reader, member, lines, Missing::MeansAll);
-        policy.is_invalid = entries.iter().any(Result::is_err);
-        policy.denylist = entries.into_iter().map(|entry| entry.unwrap_or_else(Matcher::all)).collect();
+        for entry in matchers(reader, member, lines, Missing::MeansAll) {
+            match entry {
+                Ok(matcher) => policy.denylist.push(matcher),
+                Err(line) => policy.invalidate(line),
+            }
+        }
     } else if reader.misspelled(&fields, &["denylist"]) {
-        policy.is_invalid = true;
-        policy.denylist.push(Matcher::all(lines.line(node.span.start)));
+        policy.invalidate(lines.line(node.span.start));
     }
     let mut level = |key: &str| {
         let member = fields.get(key)?;
