@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::chain::{self, ChainHead};
 use super::database::{self, Opened, is_broken, reason};
 use super::decisions::{Change, Decisions};
-use super::file::{Identities, InUse};
+use super::file::{Files, Identities, InUse};
 use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
 
 /// Records that arrive within this time are written together. A killed process loses no more than this.
@@ -323,14 +323,9 @@ impl Owner {
         files.restore_deleted();
         let Some(open) = self.open.take_if(|open| !is_intact(open)) else { return };
         tracing::warn!("the files of the state database were deleted or replaced while in use");
-        let (before, now) = (open.identities, files.identities());
-        match before.is_replaced_by(now) {
-            // Another program uses the new files, and what we read and wrote does not belong there.
-            true => drop(open.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)),
-            false => checkpoint(&open.connection),
-        }
-        drop(open);
-        if now.database != before.database {
+        let before = open.identities;
+        open.close(files);
+        if files.identities().database != before.database {
             files.remove_log(before);
         }
         self.open();
@@ -374,17 +369,26 @@ impl Owner {
         }
     }
 
-    /// On a clean exit, the log is merged into the file.
-    fn close(&mut self) {
-        self.check_files();
-        if let Some(OpenDatabase { connection, identities: _, in_use }) = self.open.take() {
-            checkpoint(&connection);
-            drop(connection);
-            self.shared.files.release(in_use);
+    /// Closes the database on a clean exit. Creates nothing: the user may have deleted the folder.
+    pub(super) fn close(&mut self) {
+        let files = &self.shared.files;
+        files.restore_deleted();
+        if let Some(open) = self.open.take() {
+            files.release(open.close(files));
         }
     }
 }
 
-fn checkpoint(connection: &Connection) {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
+impl OpenDatabase {
+    /// Merges the log into the file, unless another program has replaced one of the files: what we read and wrote does not
+    /// belong there.
+    fn close(self, files: &Files) -> InUse {
+        let Self { connection, identities, in_use } = self;
+        if identities.is_replaced_by(files.identities()) {
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok();
+        } else {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
+        }
+        in_use
+    }
 }

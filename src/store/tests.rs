@@ -493,6 +493,16 @@ async fn known_decisions_are_written_to_a_new_file_if_the_folder_is_deleted_whil
 }
 
 #[tokio::test]
+async fn a_folder_that_was_deleted_is_not_created_again_on_exit() {
+    let (_keep, path) = folder();
+    let mut owner = Owner::new(store(&path).await.shared);
+    owner.open();
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    owner.close();
+    assert!(!path.parent().unwrap().exists());
+}
+
+#[tokio::test]
 async fn a_database_that_is_replaced_while_in_use_is_opened_again() {
     let (keep, path) = folder();
     let other = keep.path().join("other/state.db");
