@@ -53,8 +53,8 @@ impl RawJson {
     /// Copies of the content and the structured content of a result, which need no parser.
     pub fn contents(&self) -> (Option<Box<RawValue>>, Option<Box<RawValue>>) {
         let copy = |range: &Option<Range<usize>>| Some(Json::part(self.get(), range.clone()?).to_raw());
-        let is_present = |part: &Box<RawValue>| part.get() != "null";
-        (copy(&self.parts().content), copy(&self.parts().structured_content).filter(is_present))
+        let structured = copy(&self.parts().structured_content).filter(|structured| structured.get() != "null");
+        (copy(&self.parts().content), structured)
     }
 }
 
