@@ -118,9 +118,11 @@ impl From<RemoteError> for OpenError {
 
 /// Whether the other side answers, but not in TLS.
 fn is_plain_text(error: &(dyn std::error::Error + 'static)) -> bool {
-    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    let tls = error.downcast_ref::<rustls::Error>().or_else(|| inner?.downcast_ref());
-    matches!(tls, Some(rustls::Error::InvalidMessage(_)))
+    match (error.downcast_ref::<rustls::Error>(), error.downcast_ref::<io::Error>()) {
+        (Some(tls), _) => matches!(tls, rustls::Error::InvalidMessage(_)),
+        // It is not a source of the error that contains it.
+        (None, io) => io.and_then(io::Error::get_ref).is_some_and(|inner| is_plain_text(inner)),
+    }
 }
 
 fn retry_hint(wait: Option<Duration>) -> String {
