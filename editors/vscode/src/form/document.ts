@@ -86,12 +86,16 @@ export async function editText(name: string, text: string, options: EditOptions 
   try {
     const document = await workspace.openTextDocument(uri);
     let byKey = false;
-    endings.set(uri.toString(), async () => {
-      byKey = true; // A save that is under way makes this one fail, and ends the editing instead.
-      if (await document.save()) {
+    const finish = async () => {
+      byKey = true; // A save that is under way makes this one fail. When it ends, this is called again.
+      if (document.isDirty) {
+        await document.save();
+      }
+      if (!document.isDirty) {
         await window.tabGroups.close(tabs());
       }
-    });
+    };
+    endings.set(uri.toString(), finish);
     await window.showTextDocument(document, { preview: false });
     return await window.withProgress(progress, (_, byButton) => {
       return new Promise<string | undefined>(resolve => {
@@ -110,7 +114,7 @@ export async function editText(name: string, text: string, options: EditOptions 
           }),
           workspace.onDidSaveTextDocument(saved => {
             if (saved === document && (byKey || byUser)) {
-              void window.tabGroups.close(tabs());
+              void finish(); // What was saved may be older than what has been typed.
             }
           }),
           window.tabGroups.onDidChangeTabs(({ closed }) => {
